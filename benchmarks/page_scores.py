@@ -31,6 +31,7 @@ _TABLE = re.compile(r"<table.*?</table>", re.DOTALL | re.IGNORECASE)
 _PIPES = re.compile(r"(?:^[ \t]*\|.*\|[ \t]*(?:\n|$))+", re.MULTILINE)
 _DISPLAY = re.compile(r"\$\$(.+?)\$\$|\\\[(.+?)\\\]", re.DOTALL)
 _INLINE = re.compile(r"(?<![\\$])\$([^$\n]+?)(?<!\\)\$|\\\((.+?)\\\)")
+_LEADER = re.compile(r"(?:\s*[.·․…‥]){3,}\s*|\s*…\s*")
 _FENCE = re.compile(r"^(?:```|~~~).*$", re.MULTILINE)
 
 
@@ -49,6 +50,8 @@ class PageScore:
     false_tables: int = 0
     formula: list[float] = field(default_factory=list)
     """Normalised edit distance of each displayed formula."""
+    pairs: list[float] = field(default_factory=list)
+    """Of each label with a value: 1 where the value follows it within a row of the Markdown, else 0."""
     lost_words: int = 0
     """Words in the record that the Markdown lacks, but for running heads and page numbers."""
 
@@ -70,6 +73,9 @@ def score_page(blocks: Sequence[Block], markdown: str, regions: Sequence[dict[st
     """
     text, formulas = plain_text(markdown)
     elements = [element_text(block) for block in blocks]
+    of_forms = any(block.kind == "field" and block.style for block in blocks)
+    if of_forms:  # what leads the eye from label to value is no text
+        text = _LEADER.sub(" ", text)
     places, rest = locate(elements, text)
     errors = length = missing = 0
     found: list[tuple[int, int]] = []
@@ -88,7 +94,9 @@ def score_page(blocks: Sequence[Block], markdown: str, regions: Sequence[dict[st
     score = PageScore(min(1.0, errors / length) if length else 0.0, order, missing)
     true_tables = [block.html for block in blocks if block.kind == "table"]
     score.teds, score.teds_s = _score_tables(true_tables, predicted_tables)
-    score.false_tables = max(0, len(predicted_tables) - len(true_tables))
+    if not of_forms:  # fields may be rows of tables
+        score.false_tables = max(0, len(predicted_tables) - len(true_tables))
+    score.pairs = _score_pairs(blocks, markdown)
     score.formula = _score_formulas([block.latex for block in blocks if block.kind == "formula"], formulas)
     score.lost_words = _lost_words(blocks, text + " " + " ".join(latex_text(formula) for formula in formulas), regions)
     return score
@@ -342,6 +350,32 @@ def _score_formulas(true: Sequence[str], predicted: Sequence[str]) -> list[float
             used.add(j)
             scores[i] = distance
     return scores
+
+
+_LABEL_EDITS, _VALUE_EDITS = 0.34, 0.25
+"""Most edits per character at which a label and a value count as read: the measure tells rows, not letters."""
+
+
+def _score_pairs(blocks: Sequence[Block], markdown: str) -> list[float]:
+    """For each field with a value whether a row of the Markdown has the value right behind the label."""
+    lines = re.sub(r"(?=<tr\b)|(?<=</tr>)", "\n", re.sub(r"<br\s*/?>", " ", markdown)).split("\n")
+    rows = [row for line in lines if (row := _letters(plain_text(line)[0]))]
+    scores = []
+    for block in blocks:
+        if block.kind == "field" and block.value:
+            value = _letters(block.value)
+            scores.append(float(any(_follows(_letters(block.text)[: -len(value)], value, row) for row in rows)))
+    return scores
+
+
+def _follows(label: str, value: str, row: str) -> bool:
+    ends, _ = _ends(label, row)
+    begins, _ = _ends(value[::-1], row[::-1])
+    return bool(((ends <= _LABEL_EDITS * len(label)) & (begins[::-1] <= _VALUE_EDITS * len(value))).any())
+
+
+def _letters(text: str) -> str:
+    return "".join(re.findall(r"\w", text)).casefold()
 
 
 def _lost_words(blocks: Sequence[Block], text: str, regions: Sequence[dict[str, Any]]) -> int:

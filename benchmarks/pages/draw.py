@@ -18,17 +18,23 @@ import pypdfium2
 from chromium_pipe import CHROMIUM, Chromium
 from pagemill.errors import MissingDependencyError
 from pages.camera import photograph
+from pages.forms import FORMS
 from pages.languages import LANGUAGES, WORDS
 from pages.layouts import COMMON, Block, Sheet, build
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from numpy.typing import NDArray
+
 DPI = 200
 HELD_BACK = 1_000_000
 """From this seed on pages serve for reported figures only; those below are for development."""
 PRESS_SEEDS = 500_000
 """From this seed of each million on pages are those of the press."""
+FORM_SEEDS = 400_000
+"""From this seed of each million on, up to those of the press, pages are forms and the like."""
+_FORM_LANGUAGES = ("en", "ko", "de", "ja", "ru", "es", "fr", "zh")
 _PRESS = (
     ("magazine", ("en", "zh", "fr", "ko")),
     ("tiers", ("ja",)),
@@ -80,8 +86,12 @@ def composition(seed: int) -> tuple[str, str]:
     """Language and layout of a seed.
 
     Of 16 pages in a row each language has one; then come a Korean plan or mixed script, and vertical text. The layouts
-    of one language change from row to row, and differ between languages. The upper half of each million is the press.
+    of one language change from row to row, and differ between languages. The upper half of each million is the press,
+    and the tenth before it are forms, whose languages change fastest.
     """
+    if FORM_SEEDS <= seed % HELD_BACK < PRESS_SEEDS:
+        row, place = divmod(seed % HELD_BACK - FORM_SEEDS, len(FORMS))
+        return _FORM_LANGUAGES[(row + place) % len(_FORM_LANGUAGES)], list(FORMS)[place]
     if seed % HELD_BACK >= PRESS_SEEDS:
         row, place = divmod(seed % HELD_BACK - PRESS_SEEDS, len(_PRESS))
         layout, languages = _PRESS[place]
@@ -102,7 +112,7 @@ def compose(seed: int) -> tuple[Sheet, str]:
 def edition() -> str:
     """Digest of everything that decides how a page is drawn: pages of other editions are not used again."""
     here = Path(__file__).parent
-    sources = [here / f"{name}.py" for name in ("draw", "formulas", "languages", "layouts", "press", "tables")]
+    sources = [here / f"{name}.py" for name in ("draw", "formulas", "forms", "languages", "layouts", "press", "tables")]
     digest = hashlib.sha256()
     for path in (*sources, _FINISH, *sorted(WORDS.glob("*.toml"))):
         digest.update(path.read_bytes())
@@ -147,7 +157,7 @@ class Press:
         printed = browser.call("Page.printToPDF", **options)["data"]
         pdf = base64.b64decode(printed)
         (self._folder / f"{seed}.pdf").write_bytes(pdf)
-        _rasterise(pdf, self._folder / f"{seed}.png", sheet.dpi)
+        _rasterise(pdf, self._folder / f"{seed}.png", sheet, seed)
         blocks = []
         for index, block in enumerate(sheet.blocks):
             if rectangles := found.get(str(index)):
@@ -184,14 +194,29 @@ def _function() -> str:
     return "".join(line for line in _FINISH.read_text(encoding="utf-8").splitlines(True) if not line.startswith("//"))
 
 
-def _rasterise(pdf: bytes, path: Path, dpi: int) -> None:
+def _rasterise(pdf: bytes, path: Path, sheet: Sheet, seed: int) -> None:
     document = pypdfium2.PdfDocument(pdf)
     assert len(document) == 1, "a drawn page runs over"
-    pixels = document[0].render(scale=dpi / 72).to_numpy()
+    pixels = document[0].render(scale=sheet.dpi / 72).to_numpy()
     document.close()
-    done, data = cv2.imencode(".png", np.ascontiguousarray(pixels[..., :3]))
+    done, data = cv2.imencode(".png", _scanned(np.ascontiguousarray(pixels[..., :3]), sheet, seed))
     assert done
     path.write_bytes(bytes(data))
+
+
+def _scanned(pixels: NDArray[np.uint8], sheet: Sheet, seed: int) -> NDArray[np.uint8]:
+    """A drawn page with the skew, contrast and noise of its scan."""
+    if sheet.skew:
+        height, width = pixels.shape[:2]
+        turn = cv2.getRotationMatrix2D((width / 2, height / 2), sheet.skew, 1)
+        turned = cv2.warpAffine(pixels, turn, (width, height), flags=cv2.INTER_CUBIC, borderValue=(255, 255, 255))
+        pixels = np.asarray(turned, dtype=np.uint8)
+    if sheet.ink == 1 and not sheet.grain:
+        return pixels
+    paper = 235.0  # that of thermal printers is no pure white
+    noise = np.random.default_rng(seed).normal(0, sheet.grain, pixels.shape[:2])[..., None]
+    grey = paper - (255.0 - pixels) * sheet.ink * paper / 255 + noise
+    return np.clip(grey, 0, 255).astype(np.uint8)
 
 
 def _read(truth: Path, folder: Path) -> Page:

@@ -1,6 +1,15 @@
-// Drops what overflows its box, with all that follows it there; draws rules by hand; tells the boxes of what is left.
+// Fills leaders; drops what overflows its box, with all that follows it there; draws rules by hand; tells the boxes of
+// what is left.
 (seed) => {
   const kept = new Set();
+  for (const leader of document.querySelectorAll('.dots')) {
+    const sign = leader.dataset.sign;
+    const probe = document.createElement('span');
+    probe.textContent = sign.repeat(20);
+    leader.append(probe);
+    const count = Math.floor(20 * leader.clientWidth / probe.getBoundingClientRect().width);
+    leader.textContent = sign.repeat(Math.max(0, count - 1));
+  }
   for (const flow of document.querySelectorAll('.flow')) {
     const box = flow.getBoundingClientRect();
     const outside = (r) => r.right > box.right + 2 || r.left < box.left - 2 || r.bottom > box.bottom + 2 || r.top < box.top - 2;

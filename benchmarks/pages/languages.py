@@ -79,6 +79,13 @@ class Language:
     remarks: tuple[str, ...]
     terms: dict[str, str]
     hanja: tuple[str, ...] = ()
+    shops: tuple[str, ...] = ()
+    goods: tuple[str, ...] = ()
+    sums: tuple[str, ...] = ()
+    courses: tuple[str, ...] = ()
+    dishes: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
+    """These six are there in the languages of the pages of forms."""
 
     @property
     def right_to_left(self) -> bool:

@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 
 from pages import formulas
+from pages.forms import FORMS
 from pages.languages import CODE_FONTS, FONTS, MATH_FONTS, Language, check_font, language
 from pages.press import PRESS
 from pages.tables import STYLES, drawn_html, make_table, true_html
@@ -37,7 +38,9 @@ class Block:
     html: str = ""
     latex: str = ""
     style: str = ""
-    """Of tables: how they are ruled."""
+    """Of tables: how they are ruled. Of fields on pages of forms: what is between label and value."""
+    value: str = ""
+    """Of fields: what the text ends with, at the other end of the row."""
     ordered: bool = True
     """It has a place in the reading order: marginalia and furniture have none."""
     article: int = 0
@@ -58,6 +61,12 @@ class Sheet:
     css: str = ""
     dpi: int = 200
     """Resolution of the scan."""
+    skew: float = 0.0
+    """Of the scan, in degrees."""
+    ink: float = 1.0
+    """Contrast of the scan."""
+    grain: float = 0.0
+    """Noise of the scan, in grey levels."""
     article_number: int = 0
     """The article of the blocks to come."""
 
@@ -66,6 +75,14 @@ class Sheet:
         block.article = self.article_number
         self.blocks.append(block)
         return f'data-block="{len(self.blocks) - 1}"'
+
+    def mark_field(self, label: str, value: str, style: str) -> str:
+        """Note a label and its value, and what is between them."""
+        return self.mark(Block("field", f"{label} {value}", style=style, value=value))
+
+    def mark_table(self, true: str, style: str) -> str:
+        """Note a table."""
+        return self.mark(Block("table", html=true, style=style))
 
     def text(self, kind: str, text: str, tag: str = "p", extra: str = "", ordered: bool = True) -> str:
         """An element with plain text."""
@@ -105,8 +122,7 @@ class Sheet:
     def table(self, style: str, columns: int, rows: int, spans: bool) -> str:
         """A table."""
         grid = make_table(self.words, self.random, columns, rows, spans)
-        attributes = self.mark(Block("table", html=true_html(grid), style=style))
-        return drawn_html(grid, style, self.random, attributes)
+        return drawn_html(grid, style, self.random, self.mark_table(true_html(grid), style))
 
     def formula(self) -> str:
         """A displayed formula."""
@@ -290,7 +306,7 @@ def form(sheet: Sheet) -> None:
     for index, label in enumerate(words.fields):
         answer = answers[index] if index < len(answers) else random.choice((*words.points, ""))
         text = f"{label}: {answer}".strip()
-        attributes = sheet.mark(Block("field", text))
+        attributes = sheet.mark(Block("field", text, value=answer))
         drawn = f'<span class="{"box" if boxed else "line"}">{html.escape(answer) or "&nbsp;"}</span>'
         content.append(f'<div class="field" {attributes}><span>{html.escape(label)}:</span> {drawn}</div>')
     content.append(sheet.heading())
@@ -454,7 +470,7 @@ COMMON: dict[str, Callable[[Sheet], None]] = {
     "notes": notes,
 }
 SPECIAL: dict[str, Callable[[Sheet], None]] = {"plan": plan, "hanja": hanja, "vertical": vertical}
-LAYOUTS = COMMON | SPECIAL | PRESS
+LAYOUTS = COMMON | SPECIAL | FORMS | PRESS
 
 _STYLE = """
 @page{margin:0}

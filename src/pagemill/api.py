@@ -99,7 +99,7 @@ def parse(source: Source, **options: Unpack[ParseKeywords]) -> Document:
 
     Raises:
         PagemillError: The document could not be opened at all; its class gives the cause.
-        UsageError: An option is not valid, or the source holds more than one document: use :func:`parse_many`.
+        UsageError: An option is not valid, or the source contains more than one document: use :func:`parse_many`.
     """
     return _run(_one_document("parse", source, options))
 
@@ -261,10 +261,10 @@ async def _one_document(function: str, source: Source, options: Mapping[str, Any
     async with aclosing(_parsed([given], chosen)) as pages:
         async for page in pages:
             if parsed and page.document.doc_id != parsed[0].document.doc_id:
-                raise _several("the source holds more than one document")
+                raise _several("the source contains more than one document")
             parsed.append(page)
     if not parsed:
-        raise InputError("the source holds no page", remedy="Check that it is not empty.")
+        raise InputError("the source has no page", remedy="Check that it is not empty.")
     # The source did not open: what is data among many pages is an error for the one document.
     if parsed[0].record.page_number is None:
         raise parsed[0].record.errors[0].exception()
@@ -300,15 +300,15 @@ async def _documents(
 ) -> AsyncGenerator[Document]:
     """Each document when it is complete; at the end those whose number of pages is not known."""
     chosen = _options(function, options, ParseKeywords)
-    begun: defaultdict[str, list[ParsedPage]] = defaultdict(list)
+    started: defaultdict[str, list[ParsedPage]] = defaultdict(list)
     async with aclosing(_parsed(_inputs(sources), chosen)) as pages:
         async for page in pages:
-            found = begun[page.document.doc_id]
+            found = started[page.document.doc_id]
             found.append(page)
             # A document that does not open has one record and no number of pages.
             if page.record.page_number is None or len(found) == page.document.page_count:
-                yield _document(begun.pop(page.document.doc_id))
-    for found in begun.values():
+                yield _document(started.pop(page.document.doc_id))
+    for found in started.values():
         yield _document(found)
 
 
@@ -321,7 +321,7 @@ def _inputs(source: Source | Sequence[Source]) -> list[str | Path | bytes]:
     """What the runtime takes, of one source or several.
 
     Raises:
-        UsageError: A source is of another type.
+        UsageError: A source has another type.
         TooLargeError: A file has too many bytes.
     """
     alone = (str, bytes, bytearray, memoryview)
@@ -380,7 +380,7 @@ def _png(image: Any) -> bytes:
             raise UsageError(f"an array cannot be read as an image: {error}", remedy=remedy) from error
     if image.mode in ("F", "I"):  # their white is at 1, 255 or anywhere
         remedy = "Give an array of uint8 of shape (height, width) or (height, width, 3)."
-        raise UsageError(f"the range of an image of mode {image.mode} is not known", remedy=remedy)
+        raise UsageError(f"the value range of an image of mode {image.mode} is unknown", remedy=remedy)
     if image.mode not in ("1", "L", "LA", "P", "RGB", "RGBA", "I;16"):
         image = image.convert("RGB")
     stream = io.BytesIO()

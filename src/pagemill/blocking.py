@@ -34,7 +34,7 @@ async def to_the_end(work: Awaitable[T]) -> T:
 
 
 async def cancelled(*tasks: asyncio.Future[Any]) -> None:
-    """Cancel tasks and wait until they have ended, whatever they raise: none may outlive what it works on."""
+    """Cancel tasks and wait until they have finished, whatever they raise: none may outlive what it works on."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -93,7 +93,7 @@ class LoopThread:
             raise
 
     def _closed(self) -> UsageError:
-        return UsageError(f"{self._thread.name} is closed", remedy="Make another one.")
+        return UsageError(f"{self._thread.name} is closed", remedy="Create a new one.")
 
     def each(self, items: AsyncGenerator[T]) -> Generator[T]:
         """The items of an asynchronous generator, which is closed with this one, also in the middle of a step."""

@@ -156,7 +156,7 @@ class LockedError(OutputError):
 
 
 class DifferentRunError(OutputError):
-    """The output directory holds a run with other settings, and resuming it would mix two kinds of results."""
+    """The output directory contains a run with other settings, and resuming it would mix two kinds of results."""
 
     category = "different_run"
 

@@ -106,5 +106,5 @@ def _folder(path: Path, suffix: str, *, editable: bool) -> list[str]:
 
 def _requirements(installed: metadata.Distribution, extra: str | None) -> list[str]:
     """The requirements of an extra."""
-    marked = (each.replace('"', "'").partition(";") for each in installed.requires or ())
+    marked = (requirement.replace('"', "'").partition(";") for requirement in installed.requires or ())
     return [name.strip() for name, _, marker in marked if extra and f"extra == '{extra}'" in marker]

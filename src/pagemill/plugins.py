@@ -68,7 +68,7 @@ def installed(group: str) -> dict[str, Plugin]:
 @lru_cache(maxsize=4)
 def _all(path: tuple[str, ...]) -> dict[str, dict[str, Plugin]]:
     found: dict[str, dict[str, Plugin]] = {}
-    for metadata in (each for folder in path for each in _distributions(folder)):
+    for metadata in (distribution for folder in path for distribution in _distributions(folder)):
         section, points = "", _read(metadata, "entry_points.txt")
         for line in map(str.strip, points.splitlines() if _GROUPS in points else ()):
             name, _, place = line.partition("=")

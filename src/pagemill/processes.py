@@ -57,7 +57,7 @@ def exit_reason(code: int) -> str:
 
 def out_of_memory_kills() -> int | None:
     """How many processes the kernel has killed since it started because memory ran out, of a machine or of a control
-    group; None where the system does not tell (Linux before 4.13, other systems).
+    group; None where the system does not report it (Linux before 4.13, other systems).
 
     A SIGKILL while this number does not change was sent by somebody: a person, a container's manager.
     """  # noqa: D205 - one sentence

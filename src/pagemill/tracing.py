@@ -32,7 +32,7 @@ class Span(NamedTuple):
     worker: int
     """Thread id; 0 where the resource has no threads of ours."""
     queued: float
-    begun: float
+    started: float
     ended: float
     items: int
     """Pages or lines in a microbatch."""
@@ -46,16 +46,16 @@ class Listener(Protocol):
     """Who gets the spans, from any thread."""
 
     def work(self, span: Span) -> None:
-        """A piece of work has ended."""
+        """A piece of work has finished."""
 
-    def waited(self, stage: str, page: str, begun: float, ended: float) -> None:
+    def waited(self, stage: str, page: str, started: float, ended: float) -> None:
         """A page has left a stage, waiting included."""
 
     def moved(self, stage: str, size: int) -> None:
         """Bytes have gone through a stage."""
 
     def ended(self, page: str, *, failed: bool) -> None:
-        """A page has ended for good, and is written."""
+        """A page is final and written."""
 
 
 LISTENER: ContextVar[Listener | None] = ContextVar("pagemill.listener", default=None)
@@ -84,7 +84,7 @@ def listening(listener: Listener) -> Iterator[None]:
     try:
         yield
     finally:
-        # Not by token: an asynchronous generator may be closed in another context than that it began in.
+        # Not by token: an asynchronous generator may be closed in another context than that it started in.
         LISTENER.set(before)
 
 
@@ -98,9 +98,9 @@ class _Both(NamedTuple):
         self.first.work(span)
         self.second.work(span)
 
-    def waited(self, stage: str, page: str, begun: float, ended: float) -> None:
-        self.first.waited(stage, page, begun, ended)
-        self.second.waited(stage, page, begun, ended)
+    def waited(self, stage: str, page: str, started: float, ended: float) -> None:
+        self.first.waited(stage, page, started, ended)
+        self.second.waited(stage, page, started, ended)
 
     def moved(self, stage: str, size: int) -> None:
         self.first.moved(stage, size)
@@ -115,19 +115,19 @@ class _Both(NamedTuple):
 def stage(name: str) -> Iterator[None]:
     """The work of the block belongs to a stage."""
     token = STAGE.set(name)
-    begun = time.perf_counter()
+    started = time.perf_counter()
     try:
         yield
     finally:
         STAGE.reset(token)
         if (listener := LISTENER.get()) is not None:
-            listener.waited(name, PAGE.get(), begun, time.perf_counter())
+            listener.waited(name, PAGE.get(), started, time.perf_counter())
 
 
 def timed(
     function: Callable[[], R], resource: str, *, operation: str = "", items: int = 1, stage: str = ""
 ) -> Callable[[], R]:
-    """The function, which tells the listener when it was called; queued from now on.
+    """The function, which reports to the listener when it was called; queued from now on.
 
     Args:
         function: It may run on another thread.
@@ -137,18 +137,19 @@ def timed(
         stage: By default that of the caller.
     """
     listener = LISTENER.get()
+    # Without a profile nothing is wrapped: every call of a run comes here.
     if listener is None:
         return function
     page = "" if operation else PAGE.get()
     name, at, queued = operation or _name(function), stage or STAGE.get(), time.perf_counter()
 
     def call() -> R:
-        begun, cpu = time.perf_counter(), time.thread_time()
+        started, cpu = time.perf_counter(), time.thread_time()
         try:
             return function()
         finally:
             spent, ended = time.thread_time() - cpu, time.perf_counter()
-            listener.work(Span(at, name, resource, threading.get_ident(), queued, begun, ended, items, page, spent))
+            listener.work(Span(at, name, resource, threading.get_ident(), queued, started, ended, items, page, spent))
 
     return call
 
@@ -156,13 +157,13 @@ def timed(
 @contextmanager
 def span(operation: str, resource: str) -> Iterator[None]:
     """What the block waits for is work of a resource that is not ours, such as a server."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     try:
         yield
     finally:
         if (listener := LISTENER.get()) is not None:
             ended = time.perf_counter()
-            listener.work(Span(STAGE.get(), operation, resource, 0, begun, begun, ended, 1, PAGE.get(), 0.0))
+            listener.work(Span(STAGE.get(), operation, resource, 0, started, started, ended, 1, PAGE.get(), 0.0))
 
 
 def moved(size: int) -> None:
@@ -172,7 +173,7 @@ def moved(size: int) -> None:
 
 
 def ended(page: str, *, failed: bool) -> None:
-    """A page has ended for good, and is written."""
+    """A page is final and written."""
     if (listener := LISTENER.get()) is not None:
         listener.ended(page, failed=failed)
 

@@ -68,10 +68,19 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(corpus: Corpus, surroundings: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run over the module's ``corpus`` that nothing happened to."""
+def options() -> tuple[str, ...]:
+    """Options of the module's runs."""
+    return OPTIONS
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    corpus: Corpus, options: tuple[str, ...], surroundings: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A run over the module's ``corpus`` that is never interrupted."""
     out = tmp_path_factory.mktemp("undisturbed") / "out"
-    assert (
-        run_pagemill(["parse", *corpus.paths, "-o", out, *OPTIONS], surroundings, out.with_name("log")) == ExitCode.OK
+    log = out.with_name("log")
+    assert run_pagemill(["parse", *corpus.paths, "-o", out, *options], surroundings, log) == ExitCode.OK, (
+        log.read_text()
     )
     return out

@@ -5,7 +5,6 @@ It is forked, see :mod:`forked_command`.
 
 import os
 import secrets
-import shutil
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 import fault_engines
 from forked_command import start
+from installed_package import install_package
 
 PATIENCE_S = 300.0
 """After this long whatever is waited for is taken for lost."""
@@ -47,12 +47,8 @@ def install_engines(folder: Path) -> Path:
 
     What stands there comes before what is installed, so the detector and the recognizer replace the embedded ones.
     """
-    about = folder / "pagemill_fault_engines-1.0.dist-info"
-    about.mkdir(parents=True)
-    shutil.copy(fault_engines.__file__, folder)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: pagemill-fault-engines\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(_ENTRY_POINTS)
-    return folder
+    code = Path(fault_engines.__file__).read_text(encoding="utf-8")
+    return install_package(folder, "pagemill-fault-engines", _ENTRY_POINTS, fault_engines=code)
 
 
 def environment(packages: Path, state: Path | None = None) -> dict[str, str]:

@@ -104,7 +104,7 @@ class World:
         return [event.text for event in self.events if event.what is what]
 
     def lives(self) -> list[dict[str, Any]]:
-        """What the fakes noted when they began, oldest first."""
+        """What the fakes noted when they started, oldest first."""
         found = []
         while (path := self.state / f"life-{len(found)}.json").exists() and path.read_text().endswith("}"):
             found.append(json.loads(path.read_text()))

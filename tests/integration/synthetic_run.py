@@ -24,22 +24,16 @@ TABLE = (
 
 
 def region(index: int, label: Label, content: str | None = None, **fields: Any) -> Region:
+    """A region of a drawn-up page; its boxes are beside those of other indices unless they are given."""
     box = (100 * index, 0, 100 * index + 90, 90)
-    return Region(index=index, label=label, content=content, bbox_2d=box, bbox=tuple(map(float, box)), **fields)
+    boxes = {"bbox_2d": box, "bbox": tuple(map(float, box))}
+    return Region(index=index, label=label, content=content, **boxes | fields)
 
 
 def page(doc_id: str, number: int, regions: Iterable[Region] = (), **fields: Any) -> PageResult:
-    return PageResult(
-        page_id=f"{doc_id}_{number}",
-        page_idx=0,
-        doc_id=doc_id,
-        source=f"{doc_id}.pdf",
-        page_number=number,
-        width=1000,
-        height=1400,
-        regions=list(regions),
-        **fields,
-    )
+    """A page of a document, 1000 x 1400 pixels unless a size is given."""
+    about = {"page_idx": 0, "source": f"{doc_id}.pdf", "width": 1000, "height": 1400} | fields
+    return PageResult(page_id=f"{doc_id}_{number}", doc_id=doc_id, page_number=number, regions=list(regions), **about)
 
 
 def failed_page(doc_id: str, number: int, category: str = "timeout", message: str = "took too long") -> PageResult:

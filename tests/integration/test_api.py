@@ -73,7 +73,7 @@ def test_what_cannot_be_opened_raises(png: Path, tmp_path: Path):
         pagemill.parse(tmp_path / "nope.pdf")
     with pytest.raises(EncryptedError) as caught:
         pagemill.parse(locked)
-    assert caught.value.remedy == 'Give its password with password="…".'
+    assert caught.value.remedy == 'Pass its password with password="…".'
     with pytest.raises(InputError):
         pagemill.parse(b"")
     with pytest.raises(LanguageError, match="xx"):

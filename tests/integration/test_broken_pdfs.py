@@ -138,7 +138,7 @@ def test_an_empty_user_password_that_only_qpdf_accepts_needs_none(
 
 
 @pytest.mark.slow
-def test_what_nobody_can_repair_says_that_it_was_tried(tmp_path: Path):
+def test_what_cannot_be_repaired_reports_the_attempt(tmp_path: Path):
     path = tmp_path / "noise.pdf"
     path.write_bytes(b"%PDF-1.4\n" + b"noise " * 100)
     ended = run(tmp_path / "out", path)

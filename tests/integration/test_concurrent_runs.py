@@ -26,7 +26,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return maker.corpus()
 
 
-def test_the_second_process_is_refused_and_the_first_goes_on(
+def test_the_second_process_is_refused_and_the_first_continues(
     corpus: Corpus, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):
     arguments = ["parse", *corpus.paths, "-o", tmp_path / "out", *OPTIONS]

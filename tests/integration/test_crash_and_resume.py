@@ -34,18 +34,10 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return maker.corpus()
 
 
-@pytest.fixture(scope="module")
-def undisturbed(corpus: Corpus, surroundings: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("undisturbed") / "out"
-    log = out.with_name("log")
-    assert run(["parse", *corpus.paths, "-o", out, *OPTIONS], surroundings, log) == ExitCode.OK, log.read_text()
-    assert len(records(out)) == len(corpus.pages) == 31 * SCALE + 1
-    return out
-
-
 def test_a_run_killed_at_many_random_instants_ends_as_one_that_was_not(
     corpus: Corpus, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):
+    assert len(records(undisturbed)) == len(corpus.pages) == 31 * SCALE + 1
     out = tmp_path / "out"
     crashes = CrashRun(
         corpus, out, surroundings, kills=KILLS, seed=1, full_size=(undisturbed / "ocr_results.jsonl").stat().st_size

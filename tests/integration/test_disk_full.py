@@ -77,7 +77,7 @@ def total_size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_full_disk_stops_the_run_with_a_message_and_space_lets_it_go_on(
+def test_a_full_disk_stops_the_run_with_a_message_and_space_lets_it_continue(
     mount_point: Path, corpus: Corpus, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):
     command: list[str | Path] = ["parse", *corpus.paths, "-o", mount_point / "out", *OPTIONS]
@@ -114,7 +114,7 @@ def test_a_limit_on_the_size_of_files_stops_the_run_as_a_full_disk_does(
     assert leftovers(tmp_path / "out") == []
 
 
-def test_a_directory_that_cannot_be_written_is_said_at_once(
+def test_a_directory_that_cannot_be_written_is_reported_at_once(
     mount_point: Path, corpus: Corpus, surroundings: dict[str, str], tmp_path: Path
 ):
     script = f'mount -t tmpfs -o ro none {mount_point} && exec "$@"'
@@ -138,7 +138,7 @@ def test_a_directory_that_cannot_be_written_is_said_at_once(
     assert "Traceback" not in ended.stderr
 
 
-def test_a_run_directory_that_has_become_read_only_is_said_and_stays_as_it_was(
+def test_a_run_directory_that_has_become_read_only_is_reported_and_stays_as_it_was(
     mount_point: Path, corpus: Corpus, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):
     out = tmp_path / "out"

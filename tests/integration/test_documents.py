@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_name_of_an_open_file_tells_what_its_text_is(folder: Path):
+def test_the_name_of_an_open_file_shows_what_its_text_is(folder: Path):
     with (folder / "table.csv").open("rb") as file:
         assert [table.rows for table in pagemill.parse(file).tables] == [2]
 

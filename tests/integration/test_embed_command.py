@@ -3,7 +3,6 @@
 import os
 import random
 import secrets
-import shutil
 import signal
 import sys
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import slow_embedding
+from installed_package import install_package
 from pagemill_process import RUN_PATIENCE_S, PagemillProcess
 from synthetic_run import page, region, write_run
 
@@ -34,11 +34,8 @@ ENTRY_POINTS = "[pagemill.embedding_engines]\nslow = slow_embedding:create\n"
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     packages = tmp_path_factory.mktemp("packages")
-    shutil.copy(slow_embedding.__file__, packages)
-    about = packages / "slow_embedding-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: slow-embedding\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(ENTRY_POINTS)
+    code = Path(slow_embedding.__file__).read_text(encoding="utf-8")
+    install_package(packages, "slow-embedding", ENTRY_POINTS, slow_embedding=code)
     path = os.pathsep.join(filter(None, [str(packages), os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
 
@@ -104,7 +101,7 @@ def test_killed_at_many_moments(out: Path, environment: dict[str, str], tmp_path
     assert not [path.name for path in (out / "embeddings").iterdir() if path.suffix not in (".npy", ".parquet")]
 
 
-def test_a_second_one_is_told(out: Path, environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_second_process_is_refused(out: Path, environment: dict[str, str], tmp_path: Path) -> None:
     log, hold = tmp_path / "embedded", tmp_path / "hold"
     log.touch()
     hold.touch()
@@ -133,7 +130,7 @@ def test_what_it_says(out: Path, environment: dict[str, str], tmp_path: Path) ->
     assert "1 vector of queries (1 new)" in said
     assert np.load(out / "embeddings" / "corpus_ocr_text.npy").dtype == np.float16
     for arguments, code, message in (
-        (["--what", "tables"], ExitCode.USAGE, "some of text, images, regions"),
+        (["--what", "tables"], ExitCode.USAGE, "from text, images, regions"),
         (["--what", "images"], ExitCode.USAGE, "cannot embed images"),
         (["--input", tmp_path], ExitCode.USAGE, "--input is for page images"),
         ([], ExitCode.OUTPUT, "float32, not float16"),
@@ -147,4 +144,4 @@ def test_what_it_says(out: Path, environment: dict[str, str], tmp_path: Path) ->
     empty = tmp_path / "empty"
     empty.mkdir()
     status, said = ended(start(environment, empty))
-    assert (status, "holds no run" in said) == (ExitCode.OUTPUT, True)
+    assert (status, "contains no run" in said) == (ExitCode.OUTPUT, True)

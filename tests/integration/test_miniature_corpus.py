@@ -118,7 +118,7 @@ def test_queries_alone_are_a_failure_until_their_pages_come(shell: Shell):
     data, corpus = shell.folder / "data", shell.folder / "published" / f"{CORPUS}.parquet"
     data.mkdir()
     (shell.folder / "published" / f"{miniature_corpus.QA}.parquet").rename(data / "qa.parquet")
-    assert "no column holds encoded page images" in shell.run(
+    assert "no column contains encoded page images" in shell.run(
         "parse", "data", "-o", "out", *LINES, status=ExitCode.INPUT
     )
     corpus.rename(data / "corpus.parquet")
@@ -127,7 +127,7 @@ def test_queries_alone_are_a_failure_until_their_pages_come(shell: Shell):
     assert shell.page_ids("out") == PAGE_IDS
 
 
-def test_queries_that_do_not_exist_are_told_before_anything_starts(mill: Mill):
+def test_queries_that_do_not_exist_are_reported_before_anything_starts(mill: Mill):
     assert mill.run(*mill.arguments("--queries", "auto")) == ExitCode.INPUT, mill.said
     assert "no table of queries" in mill.said
     assert not mill.out.exists()

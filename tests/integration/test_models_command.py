@@ -134,7 +134,7 @@ def test_a_mirror_is_asked_in_place_of_the_hub(machine: Machine, hub: LocalHub):
 
 
 @pytest.mark.parametrize("to", [False, True], ids=["the cache", "a folder"])
-def test_a_download_that_breaks_is_not_there_and_goes_on(machine: Machine, hub: LocalHub, tmp_path: Path, to: bool):
+def test_a_download_that_breaks_is_not_there_and_continues(machine: Machine, hub: LocalHub, tmp_path: Path, to: bool):
     more = ("--to", str(tmp_path / "models")) if to else ()
     place = {"PAGEMILL_MODELS": str(tmp_path / "models")} if to else {}
     hub.breaks_after = 12 * 2**20

@@ -26,7 +26,7 @@ CASES = [
     (["empty.pdf"], ExitCode.INPUT, "is empty"),
     (["note.tex"], ExitCode.INPUT, "note.tex: cannot read .tex yet\n      Convert it to PDF."),
     (["cut.png"], ExitCode.INPUT, "truncated"),
-    (["none.parquet"], ExitCode.INPUT, "hold no page"),
+    (["none.parquet"], ExitCode.INPUT, "have no page"),
     (["locked.pdf"], ExitCode.ENCRYPTED, "--password"),
     (["locked.pdf", "--password", "open"], ExitCode.ENCRYPTED, "wrong"),
     (["locked.pdf", "--password", "sesame"], ExitCode.OK, "1 done"),
@@ -120,7 +120,7 @@ def test_good_inputs_are_parsed_beside_bad_ones_and_names_stay_apart(inputs: Pat
 
 
 def test_resuming_where_there_is_no_run_starts_one_and_says_so(inputs: Path, tmp_path: Path):
-    for said in ("holds no run to resume: starting one", "Resuming: 1 page finished before"):
+    for said in ("contains no run to resume: starting one", "Resuming: 1 page finished before"):
         ended = parse("--resume", inputs / "a.png", "-o", tmp_path / "out")
         assert ended.returncode == ExitCode.OK
         assert said in ended.stderr
@@ -128,7 +128,7 @@ def test_resuming_where_there_is_no_run_starts_one_and_says_so(inputs: Path, tmp
 
 
 @pytest.mark.parametrize("option", ["--resume=required", "--retry-failed"])
-def test_there_must_be_a_run_to_go_on_with_where_that_was_asked(inputs: Path, tmp_path: Path, option: str):
+def test_there_must_be_a_run_to_continue_with_where_that_was_asked(inputs: Path, tmp_path: Path, option: str):
     ended = parse(inputs / "a.png", "-o", tmp_path / "out", option)
     assert ended.returncode == ExitCode.OUTPUT
     assert "no run" in ended.stderr

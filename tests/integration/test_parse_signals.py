@@ -9,6 +9,7 @@ import pytest
 from coded_pages import CorpusMaker
 from fault_engines import BATCH_VARIABLE
 from forked_command import ForkedCommand
+from installed_package import install_package
 from pagemill_process import OPTIONS
 from parse_command import all_once, parse, records, run_json, wait_for
 
@@ -58,7 +59,7 @@ def decoders(process: ForkedCommand) -> list[int]:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
-def test_a_signal_drains_the_run_and_the_same_command_goes_on(
+def test_a_signal_drains_the_run_and_the_same_command_continues(
     inputs: Path, tmp_path: Path, surroundings: dict[str, str]
 ):
     out = tmp_path / "out"
@@ -123,11 +124,9 @@ def create(settings):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_page_is_not_failed_for_kills_from_outside(inputs: Path, tmp_path: Path, surroundings: dict[str, str]):
-    about = tmp_path / "waiting-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: waiting\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[pagemill.layout_engines]\nwaiting = waiting:create\n")
-    (tmp_path / "waiting.py").write_text(WAITING_ENGINE)
+    install_package(
+        tmp_path, "waiting", "[pagemill.layout_engines]\nwaiting = waiting:create\n", waiting=WAITING_ENGINE
+    )
     calls = tmp_path / "calls"
     path = os.pathsep.join(filter(None, [str(tmp_path), surroundings.get("PYTHONPATH")]))
     arguments = ("parse", inputs / "a.png", "-o", tmp_path / "out", "--layout-engine", "waiting")

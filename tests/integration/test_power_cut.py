@@ -60,7 +60,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> list[Snapshot]:
         # These are flushed whenever they are written; the database only by checkpoints.
         always = ("run.json", ".pagemill/run.sqlite")
         flushed.update({name: size for name, size in sizes(out).items() if name.startswith(always) and name != JOURNAL})
-        if not (out / JOURNAL).read_bytes().startswith(journal):  # all of it is in the database, and it began anew
+        if not (out / JOURNAL).read_bytes().startswith(journal):  # all of it is in the database, and it started anew
             flushed[JOURNAL] = 0
         shutil.copytree(out, root / str(written))
         snapshots.append(Snapshot(root / str(written), dict(flushed)))
@@ -101,7 +101,7 @@ def mangle(path: Path, keep: int, chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(CUTS))
-def test_after_a_power_cut_the_next_run_goes_on(
+def test_after_a_power_cut_the_next_run_continues(
     seed: int, killed: list[Snapshot], undisturbed: Path, tmp_path: Path
 ) -> None:
     chance = random.Random(seed)

@@ -36,7 +36,7 @@ class Breaks:
 
 
 @pytest.mark.parametrize(
-    ("how", "said"), [("nan", "no numbers"), pytest.param("raises", "BFloat16", marks=pytest.mark.slow)]
+    ("how", "said"), [("nan", "returned NaN"), pytest.param("raises", "BFloat16", marks=pytest.mark.slow)]
 )
 def test_the_page_fails_and_its_neighbours_do_not(how, said, tmp_path, monkeypatch):
     load = engines.load

@@ -102,7 +102,7 @@ def test_shards_end_when_they_are_full(tmp_path, monkeypatch):
     assert ids == [f"d_{number}" for number in range(1, 8)]
 
 
-def test_made_anew_only_when_something_changed(run):
+def test_rebuilt_only_when_something_changed(run):
     options = BuildOptions(licence="other", title="t")
     with RunReader.open(run) as reader:
         folder, manifest = build(reader, options)

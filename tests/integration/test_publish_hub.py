@@ -78,7 +78,7 @@ def test_killed_in_the_middle_and_gone_on(run, hub):
     assert len(hub.repositories[REPO].branches["main"]) == 6
 
 
-def test_an_upload_that_fails_goes_on(run, hub):
+def test_an_upload_that_fails_continues(run, hub):
     hub.uploads_until_failure = 2
     ended = to_hub(run, hub)
     assert ended.returncode == ExitCode.OUTPUT  # the Hub said 403
@@ -122,7 +122,7 @@ def test_without_a_token(run, hub):
     assert not (run / STAGING).exists()  # told before hours of work
 
 
-def test_a_place_that_is_none_is_told_before_the_files_are_made(run):
+def test_an_invalid_place_is_reported_before_the_files_are_made(run):
     ended = publish(run, "--to", "https://mill.example/pages", "--licence", "cc0-1.0")
     assert (ended.returncode, "read-only" in ended.stderr) == (ExitCode.OUTPUT, True)
     assert not (run / STAGING).exists()
@@ -135,7 +135,7 @@ def test_a_public_repository_is_not_taken_for_a_private_one(run, hub):
     assert "public" in ended.stderr
 
 
-def test_a_card_that_the_hub_does_not_take_is_told_before_anything_is_sent(run, hub):
+def test_a_card_that_the_hub_does_not_take_is_reported_before_anything_is_sent(run, hub):
     ended = publish(run, "--repo", REPO, "--licence", "nonsense-1.0", hub=hub)
     assert ended.returncode == ExitCode.OUTPUT
     assert "--licence" in ended.stderr
@@ -168,7 +168,7 @@ def test_rows_of_somebody_else_do_not_come_between_ours(run, hub):
     assert len(hub.repositories[REPO].commits) == 1
 
 
-def test_a_client_that_is_told_to_stay_offline(run, hub):
+def test_a_client_that_is_set_offline(run, hub):
     ended = to_hub(run, hub, more={"HF_HUB_OFFLINE": "1"})
     assert (ended.returncode, "HF_HUB_OFFLINE" in ended.stderr) == (ExitCode.OUTPUT, True)
 

@@ -61,7 +61,7 @@ def test_page_images_from_the_sources(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_disk_too_small_for_the_images_is_told_early(tmp_path, monkeypatch):
+def test_a_disk_too_small_for_the_images_is_reported_early(tmp_path, monkeypatch):
     source = tmp_path / "in"
     source.mkdir()
     for number in range(4):

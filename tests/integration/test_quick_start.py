@@ -21,7 +21,7 @@ def test_the_quick_start_as_published(shell: Shell, hub: LocalHub):
     said = shell.run(*QUICK_START, "--hf-token", TOKEN, "--resume")
     assert f"no INPUT: parsing the reference corpus, {ADDRESS}" in said
     assert f"the pages are published under cc-by-sa-4.0, according to {ADDRESS}/README.md" in said
-    assert "output holds no run to resume: starting one" in said
+    assert "output contains no run to resume: starting one" in said
     assert shell.page_ids("output") == PAGE_IDS
     assert len(np.load(shell.folder / "output" / "embeddings" / "queries.npy")) == len(QUESTIONS)
     published = hub.repositories["me/pages"].branches["main"]

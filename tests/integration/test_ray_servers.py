@@ -25,18 +25,16 @@ async def test_one_server_for_each_place(tmp_path):
     world = World(tmp_path)
     try:
         with SmallCluster(2, world.environment(), gpus=1) as cluster:
-            async with ClusterServers(options(world, "auto"), cluster.address, report=world.report):
-                free = {}  # servers with a GPU leave all CPUs to the workers
+            with pytest.raises(UsageError, match="the cluster has 2"):
+                async with ClusterServers(options(world, "3"), cluster.address, report=world.report):
+                    pass
+            async with ClusterServers(options(world, "auto"), cluster.address, report=world.report) as servers:
+                free = {}  # servers leave all CPUs to the workers
                 async with asyncio.timeout(PATIENCE_S):
                     while "GPU" in free or not free:  # the view of the cluster is some time behind
                         free = await asyncio.to_thread(ray.available_resources)
                         await asyncio.sleep(0.1)
                 assert free["CPU"] == 2
-            world.events.clear()
-            with pytest.raises(UsageError, match="the cluster has 2"):  # CPUs stand for accelerators
-                async with ClusterServers(options(world, "3"), cluster.address, report=world.report, gpus=0):
-                    pass
-            async with ClusterServers(options(world, "auto"), cluster.address, report=world.report, gpus=0) as servers:
                 assert len(set(servers.urls)) == 2 and servers.ready
                 assert all([await is_healthy(url) for url in servers.urls])
                 assert sum(event.what is What.READY for event in world.events) == 2

@@ -36,15 +36,8 @@ def stub() -> Iterator[StubProcess]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(
-    corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    out = tmp_path_factory.mktemp("undisturbed") / "out"
-    log = out.with_name("log")
-    assert run(["parse", *corpus.paths, "-o", out, *OPTIONS, stub.url], surroundings, log) == ExitCode.OK, (
-        log.read_text()
-    )
-    return out
+def options(stub: StubProcess) -> tuple[str, ...]:
+    return *OPTIONS, stub.url
 
 
 def test_every_page_is_read_by_its_regions(undisturbed: Path, stub: StubProcess):
@@ -67,7 +60,7 @@ def test_every_page_is_read_by_its_regions(undisturbed: Path, stub: StubProcess)
     assert described["parse"]["text_layer"] == "never"
 
 
-def test_a_run_that_is_killed_goes_on_and_ends_as_one_that_was_not(
+def test_a_run_that_is_killed_continues_and_ends_as_one_that_was_not(
     corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):
     out, log = tmp_path / "out", tmp_path / "log"
@@ -97,7 +90,7 @@ def test_a_server_that_is_gone_ends_the_run_which_another_one_completes(
     assert differences(contents(out), contents(undisturbed)) == []
 
 
-def test_a_run_that_is_stopped_while_its_server_is_gone_ends_at_once_and_goes_on_later(
+def test_a_run_that_is_stopped_while_its_server_is_gone_ends_at_once_and_continues_later(
     corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], undisturbed: Path, tmp_path: Path
 ):
     out, log = tmp_path / "out", tmp_path / "log"

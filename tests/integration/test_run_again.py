@@ -97,13 +97,13 @@ def test_a_limit_is_heeded(mill: Mill):
         assert served(mill) == [READER] * servers
 
 
-def test_other_settings_are_told_before_a_server_is_started(mill: Mill):
+def test_other_settings_are_reported_before_a_server_is_started(mill: Mill):
     arguments = mill.arguments("--step", "ocr")
     embedding = mill.arguments("--step", "embed")
     assert mill.run(*arguments) == ExitCode.OK, mill.said
     for settings in (("--model", "deepseek-ocr"), ("--no-crops",)):
         assert mill.run(*arguments, *settings) == ExitCode.OUTPUT, mill.said
-    assert mill.said.count("holds a run with other settings: ") == 2
+    assert mill.said.count("contains a run with other settings: ") == 2
     assert mill.run(*embedding, "--embedding-model", "ngram") == ExitCode.OK, mill.said
     assert mill.run(*embedding) == ExitCode.OUTPUT, mill.said
     assert "holds vectors of page texts that were made by " in mill.said
@@ -113,7 +113,7 @@ def test_other_settings_are_told_before_a_server_is_started(mill: Mill):
     assert served(mill) == [READER] * 2
 
 
-def test_an_input_that_is_not_there_is_told_before_a_server_is_started(mill: Mill):
+def test_an_input_that_is_not_there_is_reported_before_a_server_is_started(mill: Mill):
     shutil.rmtree(mill.scans)
     assert mill.run() == ExitCode.USAGE
     assert "does not exist" in mill.said

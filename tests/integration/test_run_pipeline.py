@@ -112,7 +112,7 @@ def test_servers_of_others_are_used_and_left_alone(mill: Mill):
     assert np.load(mill.out / "embeddings" / "corpus_images.npy").shape == (PAGES, 8)
 
 
-def test_a_server_of_others_that_is_not_there_is_told_before_anything_starts(mill: Mill):
+def test_a_server_of_others_that_is_not_there_is_reported_before_anything_starts(mill: Mill):
     assert mill.run(*mill.arguments("--server", "http://127.0.0.1:1")) == ExitCode.NETWORK
     assert "cannot be reached" in mill.said
     assert not mill.out.exists()
@@ -128,7 +128,7 @@ def test_this_machines_processor_does_it_without_any_server(mill: Mill):
     assert not mill.world.lives()
 
 
-def test_a_token_that_is_missing_is_told_before_the_night_of_parsing(mill: Mill):
+def test_a_token_that_is_missing_is_reported_before_hours_of_parsing(mill: Mill):
     assert mill.run(*mill.arguments(*PUBLISHED)) == ExitCode.MISSING_DEPENDENCY
     assert "hf auth login" in mill.said
     assert not mill.out.exists()

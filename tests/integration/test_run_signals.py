@@ -159,7 +159,7 @@ def test_servers_that_give_up_end_the_step_and_keep_what_was_done(mill: Mill, ca
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_step_that_is_killed_is_told_and_its_server_ended(mill: Mill, monkeypatch: pytest.MonkeyPatch):
+def test_a_step_that_is_killed_is_reported_and_its_server_ended(mill: Mill, monkeypatch: pytest.MonkeyPatch):
     use_environment(mill, monkeypatch)
     mill.words = (NEVER,)
     spec = mill.world.spec(*mill.words, served_name="glm-ocr", command=lambda port: command_of(mill, port))

@@ -197,7 +197,7 @@ def reading(*languages: str) -> Reading:
     return Reading(languages)
 
 
-def test_the_detector_tells_every_script_and_which_way_is_up():
+def test_the_detector_shows_every_script_and_which_way_is_up():
     for script in PAGES:
         page = draw(script)
         rows = [page[112 + 75 * row : 168 + 75 * row] for row in range(4)]

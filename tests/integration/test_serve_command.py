@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 NO_REUSE = httpx.Limits(max_keepalive_connections=0)  # servers are killed between two requests
 # One for all: httpx.get() reads the CA certificates anew, which takes 20 ms.
 HTTP = httpx.Client(limits=NO_REUSE)
-STOPPING = "stopping when the pages in flight are finished; unfinished jobs go on with the next start"
+STOPPING = "stopping when the pages in flight are finished; unfinished jobs resume at the next start"
 
 
 @contextmanager
@@ -142,7 +142,7 @@ def test_ctrl_c_while_the_server_starts_is_no_defect(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_job_that_the_end_of_the_server_cuts_short_goes_on_with_the_next_start(tmp_path, surroundings):
+def test_a_job_that_the_end_of_the_server_cuts_short_continues_with_the_next_start(tmp_path, surroundings):
     pages = [CodedPage(each) for each in range(60)]
     with serving(tmp_path, {**surroundings, BATCH_VARIABLE: "0.1"}) as server:
         id = send(server, *pages)
@@ -174,7 +174,7 @@ def test_a_second_signal_ends_the_server_at_once(server):
     assert "Traceback" not in server.log.read_text()
 
 
-def test_a_port_that_is_in_use_is_said_in_words(tmp_path):
+def test_a_port_that_is_in_use_is_reported_in_words(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -62,7 +62,7 @@ async def test_a_server_is_healthy_inside_and_gone_outside(world: World):
     assert "loading the model" in world.log.read_text()
 
 
-async def test_one_that_names_its_models_to_nobody_without_a_key_is_ready_all_the_same(world: World):
+async def test_one_that_lists_its_models_only_with_a_key_is_ready(world: World):
     async with asyncio.timeout(PATIENCE_S), ModelServers([world.spec("locked")], patience=QUICK, report=world.report):
         assert len(world.told(What.READY)) == 1
 
@@ -284,7 +284,7 @@ class TestPorts:
         """A port that vLLM has bound may be bound by others, too: who listens first has it."""
         spec = world.spec("late")
         opened = asyncio.create_task(ModelServers([spec], patience=QUICK, report=world.report).__aenter__())
-        await until((world.state / "bound").exists, "a server that has not begun to listen")
+        await until((world.state / "bound").exists, "a server that has not started to listen")
         asked: list[bytes] = []
         async with stranger(spec.preferred_port, model="other", asked=asked) as port:
             await until(lambda: len(asked) >= 2, "questions to the stranger")
@@ -324,7 +324,7 @@ class TestReuse:
                     pass
 
     @pytest.mark.slow
-    async def test_when_it_goes_one_of_ours_takes_its_place(self, world: World):
+    async def test_when_it_stops_one_of_ours_takes_its_place(self, world: World):
         async with ModelServers([world.spec()], patience=QUICK, report=world.report) as first:
             second = ModelServers([world.spec(port=port_of(first.urls[0]))], patience=QUICK, report=world.report)
             await second.__aenter__()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from forked_command import run_forked
+from installed_package import install_package
 from PIL import Image, ImageDraw, ImageFont
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
@@ -109,13 +110,7 @@ echo = third_party_engines:create_reader
 @pytest.fixture
 def packages(tmp_path: Path) -> Path:
     """A folder with an installed package, as pip leaves it."""
-    folder = tmp_path / "packages"
-    about = folder / "third_party_engines-1.0.dist-info"
-    about.mkdir(parents=True)
-    (folder / "third_party_engines.py").write_text(ENGINES, encoding="utf-8")
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: third-party-engines\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(ENTRY_POINTS)
-    return folder
+    return install_package(tmp_path / "packages", "third-party-engines", ENTRY_POINTS, third_party_engines=ENGINES)
 
 
 @pytest.fixture
@@ -178,7 +173,7 @@ def test_the_formula_engine_of_another_package(packages, page, tmp_path):
     assert any(crop["region"] == formula["index"] for crop in record["image_crops"])
 
 
-def test_an_unknown_engine_is_told_before_the_output_is_touched(packages, page, tmp_path):
+def test_an_unknown_engine_is_reported_before_the_output_is_touched(packages, page, tmp_path):
     run = parse(packages, page, "--layout-engine", "absent", "-o", tmp_path / "out")
     assert run.returncode == 2
     assert "there is no layout engine 'absent'" in run.stderr

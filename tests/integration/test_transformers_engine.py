@@ -170,7 +170,7 @@ def test_scores_that_are_no_numbers_are_an_error(folders):
     try:
         with torch.no_grad():
             weight.fill_(torch.nan)
-        with pytest.raises(EngineError, match="no numbers") as caught:
+        with pytest.raises(EngineError, match="returns NaN") as caught:
             model.answer(requests_of("glm-ocr", SIZES[:1]))
     finally:
         with torch.no_grad():
@@ -190,9 +190,9 @@ def test_tokens_that_a_checkpoint_bans_are_no_fault(folders, tmp_path):
 def test_scores_that_are_no_numbers_are_refused(score):
     from pagemill.recognition.local.logits import FirstIsFinite
 
-    with pytest.raises(EngineError, match="no numbers"):
+    with pytest.raises(EngineError, match="returns NaN"):
         FirstIsFinite()(None, torch.tensor([[0.0, 1.0], [0.0, score]]))
-    with pytest.raises(EngineError, match="no numbers"):
+    with pytest.raises(EngineError, match="returns NaN"):
         FirstIsFinite()(None, torch.full((1, 2), -torch.inf))
 
 

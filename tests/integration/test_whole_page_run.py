@@ -9,12 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from coded_pages import Corpus, mixed_corpus
-from pagemill_process import run
 from PIL import Image
 from run_contents import records
 from stub_process import StubProcess
-
-from pagemill.errors import ExitCode
 
 pytestmark = [
     pytest.mark.slow,
@@ -54,17 +51,11 @@ def stub() -> Iterator[StubProcess]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(
-    corpus: Corpus, stub: StubProcess, surroundings: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    out = tmp_path_factory.mktemp("undisturbed") / "out"
-    log = out.with_name("log")
-    arguments = ["parse", *corpus.paths, "-o", out, "--quiet", *MODEL, "--server", stub.url]
-    assert run(arguments, surroundings, log) == ExitCode.OK, log.read_text()
-    return out
+def options(stub: StubProcess) -> tuple[str, ...]:
+    return "--quiet", *MODEL, "--server", stub.url
 
 
-def test_every_page_is_one_request_and_tells_its_regions(undisturbed: Path, stub: StubProcess):
+def test_every_page_is_one_request_and_shows_its_regions(undisturbed: Path, stub: StubProcess):
     found = records(undisturbed)
     assert [record["page_idx"] for record in found] == list(range(PAGES))
     assert stub.counts()["requests"] == PAGES

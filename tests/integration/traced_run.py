@@ -8,10 +8,10 @@ from pagemill.tracing import INPUT, Span
 def traced() -> Trace:
     """Two pages: 6 s of recognition and 2 s of layout on two threads, 1 s of rendering in one process; 5 s of wall."""
     trace = Trace()
-    start = trace.begun = 100.0
+    start = trace.started = 100.0
 
-    def work(stage: str, resource: str, worker: int, begun: float, ended: float) -> None:
-        trace.work(Span(stage, "do", resource, worker, start + begun, start + begun, start + ended, 1, "p", 0.5))
+    def work(stage: str, resource: str, worker: int, started: float, ended: float) -> None:
+        trace.work(Span(stage, "do", resource, worker, start + started, start + started, start + ended, 1, "p", 0.5))
 
     work(INPUT, "pagemill.decoder", 1, 0.0, 0.5)
     work("decode", "pagemill.decoder", 1, 0.5, 1.5)

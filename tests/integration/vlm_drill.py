@@ -1,6 +1,5 @@
 """A run with regions read by stub servers that fail: what is drawn, what is done to it, what became of it. Linux."""
 
-import shutil
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 import drill_layout
 import numpy as np
 from drill_layout import REGIONS
+from installed_package import install_package
 from pagemill_process import environment, run
 from run_contents import records
 from stub_process import StubProcess
@@ -30,12 +30,8 @@ _ENTRY_POINTS = "[pagemill.layout_engines]\ndrill = drill_layout:create\n"
 
 def install_layout(folder: Path) -> Path:
     """Lay the layout engine out as pip installs a package; give the folder for ``PYTHONPATH``."""
-    about = folder / "pagemill_vlm_drill-1.0.dist-info"
-    about.mkdir(parents=True)
-    shutil.copy(drill_layout.__file__, folder)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: pagemill-vlm-drill\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(_ENTRY_POINTS)
-    return folder
+    code = Path(drill_layout.__file__).read_text(encoding="utf-8")
+    return install_package(folder, "pagemill-vlm-drill", _ENTRY_POINTS, drill_layout=code)
 
 
 def draw_pages(folder: Path, count: int) -> Path:

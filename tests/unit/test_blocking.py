@@ -46,11 +46,11 @@ def test_what_is_open_ends_in_order(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_a_step_that_is_interrupted_is_cancelled_before_the_generator_is_closed(monkeypatch) -> None:
     ended: list[str] = []
-    begun = threading.Event()
+    started = threading.Event()
 
     async def items():
         try:
-            begun.set()
+            started.set()
             await asyncio.Event().wait()
             yield 1
         finally:
@@ -58,14 +58,14 @@ def test_a_step_that_is_interrupted_is_cancelled_before_the_generator_is_closed(
             ended.append("closed")
 
     class Interrupted:
-        """A future whose caller gets Ctrl-C once the step has begun."""
+        """A future whose caller gets Ctrl-C once the step has started."""
 
         def __init__(self, future) -> None:
             self._future = future
             self.cancel = future.cancel
 
         def result(self):
-            begun.wait(30)
+            started.wait(30)
             raise KeyboardInterrupt
 
     with LoopThread("test") as thread:
@@ -82,15 +82,15 @@ def test_a_step_that_is_interrupted_is_cancelled_before_the_generator_is_closed(
 
 
 async def test_a_caller_that_is_cancelled_twice_leaves_when_the_work_is_finished(caplog: pytest.LogCaptureFixture):
-    begun, may_end = asyncio.Event(), asyncio.Event()
+    started, may_end = asyncio.Event(), asyncio.Event()
 
     async def work() -> None:
-        begun.set()
+        started.set()
         await may_end.wait()
         raise OSError("disk full")
 
     caller = asyncio.create_task(to_the_end(work()))
-    await begun.wait()
+    await started.wait()
     for _ in range(2):
         caller.cancel()
         await asyncio.wait({caller}, timeout=0)

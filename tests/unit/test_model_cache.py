@@ -69,7 +69,7 @@ def test_a_released_model_is_freed_once_nobody_uses_it():
     assert watched() is None
 
 
-def test_a_file_that_was_written_anew_is_another_model(tmp_path: Path):
+def test_a_file_that_was_rewritten_is_another_model(tmp_path: Path):
     path = tmp_path / "model.onnx"
     path.write_bytes(b"one")
     before = version_of(path)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from installed_package import install_package
 
 from pagemill import plugins
 from pagemill.cli import COMMANDS, cli, exit_status
@@ -19,13 +20,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Puts a package with a command into a place of its own, before all others or as the only ones."""
 
     def put(name: str, module: str, code: str, *, alone: bool = False) -> None:
-        folder = tmp_path / "site"
-        (folder / f"acme_{name}-1.0.dist-info").mkdir(parents=True)
-        (folder / f"{module}.py").write_text(code)
-        metadata = folder / f"acme_{name}-1.0.dist-info"
-        (metadata / "METADATA").write_text(f"Metadata-Version: 2.4\nName: acme-{name}\nSummary: Does {name}.\n\nText\n")
         points = f"[console_scripts]\nacme = acme:main\n\n[pagemill.commands]\n{name} = {module}:command\n"
-        (metadata / "entry_points.txt").write_text(points)
+        folder = install_package(tmp_path / "site", f"acme-{name}", points, f"Does {name}.", **{module: code})
         monkeypatch.setattr(sys, "path", [str(folder), *([] if alone else sys.path)])
 
     return put
@@ -85,7 +81,7 @@ def test_without_a_tool_the_command_says_how_to_install_it(install, capsys, name
     for words in ([name], [name, "run", "--json"], [name, "--help"]):
         assert called(*words) == ExitCode.MISSING_DEPENDENCY
         message = capsys.readouterr().err
-        assert f"pagemill {name} is in a package of its own, {package}" in message
+        assert f"pagemill {name} is part of the package {package}" in message
         assert f"Install it: {install_tool(package)}" in message
 
 

@@ -40,7 +40,7 @@ def test_a_span_has_the_stage_and_page_of_its_caller_and_the_thread_that_did_it(
     assert results == [8]
     assert (span.stage, span.operation, span.page, span.items) == ("analysis", "double", "doc_1", 1)
     assert span.worker != threading.get_ident()
-    assert span.queued <= span.begun <= span.ended
+    assert span.queued <= span.started <= span.ended
 
 
 def test_a_microbatch_is_of_no_single_page(trace):

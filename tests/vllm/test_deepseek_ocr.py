@@ -53,7 +53,7 @@ def test_a_page_comes_back_as_regions(serving: ServingProcess, page: Path, tmp_p
     assert (tmp_path / "out" / crop["path"]).exists()
 
 
-def test_without_the_field_for_special_tokens_the_places_are_lost_and_that_is_told(
+def test_without_the_field_for_special_tokens_the_places_are_lost_and_that_is_reported(
     serving: ServingProcess, page: Path, tmp_path: Path
 ) -> None:
     card = tmp_path / "plain.toml"

@@ -67,9 +67,9 @@ async def describe_run(
     Raises:
         NetworkError: No server answers.
         UsageError: The servers do not serve the model, or there is none.
-        OutputError: ``out`` holds no run, is in use, or cannot be written.
+        OutputError: ``out`` contains no run, is in use, or cannot be written.
     """
-    # A model of its own: the settings of recognition in this run are of another command, and of no use here.
+    # A model of its own: the recognition settings of this run belong to another command.
     describer = Describer(settings, RecognitionSettings())
     try:
         # Before the run is locked: a server that does not answer must not keep others out of the directory.

@@ -25,7 +25,6 @@ from pagemill.embedding.base import (
     CorpusEngine,
     EmbeddingEngine,
     EmbeddingInput,
-    EngineSettings,
     Modality,
     Role,
     normalised,
@@ -51,7 +50,6 @@ from pagemill.export.chunks import cut
 from pagemill.export.token_count import token_counter
 from pagemill.imaging.decode import decode_image
 from pagemill.imaging.types import Pixels
-from pagemill.runtime import engines
 from pagemill.runtime.microbatch import MicroBatcher
 from pagemill.runtime.threads import ComputeThreads
 from pagemill.sources.stream import on_thread
@@ -75,7 +73,7 @@ _WAITING_BATCHES = 3
 
 def _named_parts(names: Sequence[str]) -> tuple[Part, ...]:
     if not names or not all(isinstance(name, Part) or name in _WHAT for name in names):
-        raise UsageError(f"--what is {','.join(names)}", remedy=f"Name some of {', '.join(_WHAT)}.")
+        raise UsageError(f"--what is {','.join(names)}", remedy=f"Choose from {', '.join(_WHAT)}.")
     return tuple(part for part in Part if part in names or part.choice in names)
 
 
@@ -89,7 +87,7 @@ class EmbedOptions(Settings):
         comma_separated=True,
         parse=_named_parts,
         results=False,
-        help=f"Some of {','.join(_WHAT)}.",
+        help=f"Any of {','.join(_WHAT)}.",
         shown_default="all that the engine can embed, without chunks",
     )
     """None for all that the engine can make, except queries and chunks."""
@@ -99,20 +97,9 @@ class EmbedOptions(Settings):
     dtype: StoredType = option(default=StoredType.FLOAT32, results=True, help="Data type of the files.")
     dimension: int | None = None
     """Number of components to keep; None for all."""
-    fresh: bool = option(default=False, results=False, help="Delete the existing vectors and make all of them again.")
+    fresh: bool = option(default=False, results=False, help="Delete the existing vectors and embed everything again.")
     sources: ImageSources = ImageSources()
     """Where the parsed files are now."""
-
-
-def open_engine(settings: EngineSettings) -> EmbeddingEngine:
-    """Load the engine that the settings name.
-
-    Raises:
-        UsageError: There is no such engine, or the settings do not fit it.
-        PagemillError: It cannot be loaded; its class gives the cause.
-    """
-    engine: EmbeddingEngine = engines.load(engines.EMBEDDING_ENGINES, settings.engine)(settings)
-    return engine
 
 
 async def embed(
@@ -133,7 +120,7 @@ async def embed(
         UsageError: The engine cannot make a requested part.
         LockedError: Another process does the same.
         DifferentRunError: There are vectors of another engine or of other options.
-        OutputError: ``out`` holds no run, or cannot be written; NoSpaceError when the disk is full.
+        OutputError: ``out`` contains no run, or cannot be written; NoSpaceError when the disk is full.
         NetworkError: All servers of the engine have stopped answering.
     """
     parts = _parts(engine, options)
@@ -213,7 +200,7 @@ class _Embedding:
         outcome = self.outcome.parts.setdefault(part, PartOutcome())
         vectors = VectorPaths(self._out / FOLDER, part)
         with VectorWriter(vectors, self._info(part), fresh=self._options.fresh) as writer:
-            if part in (Part.TEXT, Part.QUERIES):  # now that the vectors there are known to be of this engine
+            if part in (Part.TEXT, Part.QUERIES):  # now that the vectors there are known to come from this engine
                 await self._fit(part)
             rows = await self._embed_missing(part, writer)
             outcome.gone = writer.publish(rows)
@@ -300,7 +287,7 @@ class _Embedding:
         read = 0
 
         # Counts pages where they are read, as a document's chunks come only after its last page.
-        def noted(pages: Iterator[PageResult]) -> Iterator[PageResult]:
+        def counted(pages: Iterator[PageResult]) -> Iterator[PageResult]:
             nonlocal read
             for page in pages:
                 read += 1
@@ -312,7 +299,7 @@ class _Embedding:
             second = self._reader.documents(on_damage=lambda error: self.outcome.add(Part.CHUNKS, "a page", error))
             for (_, pages), (_, again) in zip(first, second, strict=True):
                 document = document_digest(text_digests(pages))
-                for chunk in cut(noted(again), count, settings.max_tokens, settings.overlap):
+                for chunk in cut(counted(again), count, settings.max_tokens, settings.overlap):
                     yield chunk_content(chunk, document)
 
         async with aclosing(on_thread(made())) as contents_made:
@@ -457,11 +444,11 @@ async def embedded_already(out: Path, model: str, queries: Sequence[tuple[str, s
         identity = made.info.identity
         if (identity.engine, identity.model) != ("vllm", model):
             raise DifferentRunError(  # as the step would
-                f"{out / FOLDER} holds vectors of {part.plural} that were made by {identity.model} of the engine"
+                f"{out / FOLDER} contains vectors of {part.plural} made by {identity.model} of the engine"
                 f" {identity.engine}, not by {model}",
-                remedy="Name the model that made them with --embedding-model, or remove that folder to make all again.",
+                remedy="Pass the model that made them with --embedding-model, or delete that folder to start over.",
             )
-        # A partial file is of a command that was interrupted after its last row.
+        # A partial file was left by a command that was interrupted after its last row.
         if made.rows != rows or made.paths.partial.exists():
             return None
     return sum(map(len, wanted.values()))

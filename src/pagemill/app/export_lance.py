@@ -47,7 +47,7 @@ def export_to_lance(content: ExportContent, uri: str) -> dict[str, int]:
 
     Raises:
         MissingDependencyError: Lance is not installed.
-        DifferentRunError: Vectors are of earlier contents of the pages.
+        DifferentRunError: Vectors were made from earlier contents of the pages.
         NoSpaceError: The disk is full.
         OutputError: The table cannot be written, has other columns, or holds another run of this name and ``overwrite``
             is off.
@@ -71,12 +71,12 @@ def export_to_lance(content: ExportContent, uri: str) -> dict[str, int]:
     def rows(pages: Iterator[PageResult]) -> Iterator[pa.Table]:
         records: dict[str, PageResult] = {}
 
-        def noted() -> Iterator[PageResult]:
+        def recorded() -> Iterator[PageResult]:
             for page in pages:
                 records[page.page_id] = page
                 yield page
 
-        for group in row_groups(noted(), None):
+        for group in row_groups(recorded(), None):
             for row in group:
                 page = records.pop(row["page_id"])
                 row |= {"id": f"{run_name}/{page.page_id}", "run": run_name, "started": started, "exported": stamp}
@@ -96,7 +96,7 @@ def export_to_lance(content: ExportContent, uri: str) -> dict[str, int]:
                 others = table.count_rows(f"run = '{name}' AND started != '{started}'")
                 if others and not content.options.overwrite:
                     raise OutputError(
-                        f"the table {uri} holds {others:,} pages of another run named {run_name}",
+                        f"the table {uri} contains {others:,} pages of another run named {run_name}",
                         remedy="Rename the directory of this run; or, if it replaces that one, add --overwrite.",
                     )
             table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(part)
@@ -137,7 +137,9 @@ def _table(lance: Any, uri: str, schema: pa.Schema) -> Any:
         if "was not found" not in str(error):
             raise
         if "://" not in uri and Path(uri).is_dir() and any(Path(uri).iterdir()):
-            raise OutputError(f"{uri} holds other files, and no table", remedy="Name another table with -o.") from None
+            raise OutputError(
+                f"{uri} contains other files, and no table", remedy="Choose another table with -o."
+            ) from None
         table = lance.write_dataset(schema.empty_table(), uri, schema=schema)
         table.create_scalar_index("id", "BTREE")  # without it each merge reads the ids of the whole table
         return table
@@ -147,7 +149,7 @@ def _table(lance: Any, uri: str, schema: pa.Schema) -> Any:
         raise OutputError(
             f"the table {uri} has other columns than this run: {', '.join(differing)}",
             remedy="All runs of a table need the same version of pagemill and the same embedding model (pagemill "
-            "embed). Name another table with -o.",
+            "embed). Choose another table with -o.",
         )
     return table
 

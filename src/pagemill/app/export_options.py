@@ -98,9 +98,7 @@ class ExportOptions(Settings):
                 if not flags:  # those of settings in these settings
                     kind = type(getattr(self, name))
                     flags = [each.flags[-1] for each in options_of(kind) if each.key not in ImageSources.NOT_NEEDED]
-                raise UsageError(
-                    f"{', '.join(flags)} goes with --format {' or '.join(formats)}, not with {self.format}"
-                )
+                raise UsageError(f"{', '.join(flags)} requires --format {' or '.join(formats)}, not {self.format}")
         if self.crops is not None and (self.single or self.traits.crops is None):
             one_file = " in one file" if self.single else ""
             raise UsageError(f"crops cannot be chosen in --format {self.format}{one_file}")

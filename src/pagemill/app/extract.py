@@ -136,13 +136,13 @@ def model_reader(schema: ExtractionSchema, model: RecognitionSettings) -> ValueR
     """The reader for a model card and its servers. Reaches out to nothing yet.
 
     Raises:
-        UsageError: There is no such card, it is of another kind, or no server is named.
+        UsageError: There is no such card, it has another kind, or no server is named.
     """
     card = load_card(model.model, ModelKind.RECOGNITION)
     if not model.servers:
         raise UsageError(
             "extraction needs a model behind a server",
-            remedy="Name it with --server URL and --model; `pagemill serve-model` starts one.",
+            remedy="Pass it with --server URL and --model; `pagemill serve-model` starts one.",
         )
     return ValueReader(card, chat_client(model.servers, model), schema, model.served_model, model.max_tokens)
 
@@ -205,13 +205,13 @@ async def extract(
     Raises:
         NetworkError: No server answers.
         UsageError: The servers do not serve the model, or there is none.
-        OutputError: ``out`` holds no run, or cannot be written.
-        InputError: The run holds no document.
+        OutputError: ``out`` contains no run, or cannot be written.
+        InputError: The run contains no document.
     """
     with RunReader.open(out) as reader:
         documents = [doc_id for doc_id, _ in reader.recorded_documents()]
         if not documents:
-            raise InputError(f"{out} holds no document", remedy="Parse one first.")
+            raise InputError(f"{out} contains no document", remedy="Parse one first.")
         values = model_reader(schema, model)
         try:
             await values.check()

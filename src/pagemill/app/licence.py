@@ -16,7 +16,7 @@ from pagemill.sources.items import is_url
 from pagemill.sources.locate import absolute, expand, folder_of
 from pagemill.sources.remote import dataset_card
 
-_REMEDY = "Name the licence of the pages with --licence ID, such as cc-by-4.0."
+_REMEDY = "Pass the licence of the pages with --licence ID, such as cc-by-4.0."
 
 
 def licence_of(places: Iterable[str], *, recursive: bool = False, parsed: Sequence[str] = ()) -> tuple[str, list[str]]:
@@ -100,7 +100,7 @@ def _cards_of(place: str, recursive: bool, before: Sequence[Path]) -> Iterator[t
         folders = list(dict.fromkeys(each for each in found if each.is_relative_to(top))) or folders
     for folder in folders:
         inside = len(folder.parts) - len(top.parts)
-        yield tuple(f"{each}/{CARD}" for each in (folder, *folder.parents[: inside + 1]))
+        yield tuple(f"{parent}/{CARD}" for parent in (folder, *folder.parents[: inside + 1]))
 
 
 def _read(card: str) -> bytes:
@@ -116,7 +116,7 @@ def _read(card: str) -> bytes:
 def _named(card: bytes) -> str | None:
     """The licence in the metadata of a card, if it is one."""
     found = card_metadata(card).get("license")
-    # The Hub's metadata allow a list; several licences are no answer.
+    # The Hub's metadata allow a list; several licences are not an answer.
     if isinstance(found, list) and len(found) == 1:
         found = found[0]
     # Cards are written by strangers, and what they name goes into the metadata of a new dataset.

@@ -117,7 +117,7 @@ class DirectoryOptions(Settings):
 
         if self.fresh:
             return OpenMode.FRESH
-        # Both name a run that must be there: a mistyped path is no reason to start a new one.
+        # Both name a run that must be there: a mistyped path is not a reason to start a new one.
         if self.retry_failed or self.resume is Resume.REQUIRED:
             return OpenMode.RESUME
         # A run that cannot be restored is reported, and not replaced by a new one.

@@ -46,7 +46,7 @@ async def parse_into(
         OutputError: ``out`` holds another run, is in use, or cannot be written; NoSpaceError when the disk is full.
             What was written so far is valid and can be resumed.
         PagemillError: No page could be parsed with these settings (a language, the layout model), which is found
-            before ``out`` is touched; or the inputs hold no page.
+            before ``out`` is touched; or the inputs have no page.
     """
     life = life or Life()
     async with pipeline:

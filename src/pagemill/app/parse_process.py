@@ -80,7 +80,7 @@ def parse_command(
 ) -> tuple[list[str], dict[str, str]]:
     """The command of :func:`parse_inputs`, and its environment, which holds what no command line may show."""
     settings, leave_out = options.settings, []
-    if settings.recognition.asked is None:  # which uses no model, so that these are of another step
+    if settings.recognition.asked is None:  # which uses no model, so that these belong to another step
         if settings.describing.kinds:  # by the model of that step, where no other is named
             settings = replace(settings, describing=settings.describing.beside(settings.recognition))
             options = replace(options, settings=settings)

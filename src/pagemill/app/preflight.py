@@ -37,7 +37,7 @@ def require_inputs(
 ) -> None:
     """Refuse inputs that do not exist before anything is written.
 
-    An input that the run in ``out`` has met is no misspelling: it was there before, and is a failed page now.
+    An input that the run in ``out`` has met is not a misspelling: it was there before, and is a failed page now.
 
     Inputs on the Hub are looked up before the first run, and not where ``download`` names the folder of their copies.
 
@@ -54,7 +54,7 @@ def require_inputs(
     if missing:
         named = [located(error.message, text) for text, error in missing.items()]
         more = f"; and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
-        # Remedies about addresses (a login, a revision) differ; those about paths are all the same.
+        # Remedies about addresses (a login, a revision) differ; those about paths are equal.
         remedies = {error.remedy: None for text, error in missing.items() if is_url(text) and error.remedy}
         remedy = " ".join([*remedies, "Check the names, and quote patterns. Nothing was parsed."])
         raise UsageError("; ".join(named[:_NAMED]) + more, remedy=remedy)

@@ -114,7 +114,7 @@ def require_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        remedy = "Name another folder for the profile."
+        remedy = "Choose another folder for the profile."
         raise unwritable(folder, error, remedy=remedy, no_space_remedy="Free some space.") from error
 
 

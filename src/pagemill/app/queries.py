@@ -25,7 +25,7 @@ from pagemill.sources.shards import column_names
 from pagemill.store.reading import RunReader
 
 AUTO = "auto"
-"""In place of a file: the queries of the dataset."""
+"""Instead of a file: the queries of the dataset."""
 _NO_FILE = "Name a file of queries with --queries FILE."
 _DATASET_INFO = "dataset_info.json"
 """A folder with this file is a configuration in the cache of the ``datasets`` library, two levels deeper."""
@@ -130,7 +130,7 @@ def _names_a_page(table: QueryTable, out: Path) -> bool:
 
 
 def _searched(places: Sequence[str]) -> Iterator[tuple[dict[str, list[Item]], bool]]:
-    """Tables that may be of the dataset, nearest first; whether they are beside what the user named."""
+    """Tables that may belong to the dataset, nearest first; whether they are beside what the user named."""
     datasets = dict.fromkeys(address.root for place in places if (address := DatasetAddress.parse(place)) is not None)
     for root in datasets:
         yield _tables(dataset_files(root)), False
@@ -175,7 +175,7 @@ def _tables(files: Iterable[Item]) -> dict[str, list[Item]]:
 
 
 def _columns(file: Item) -> list[str]:
-    """Columns of a table; none of one that is damaged or, on this machine, not readable: it is of no use here."""
+    """Columns of a table; none of one that is damaged or, on this machine, not readable: it cannot be used here."""
     assert file.content is not None
     try:
         file_format = format_of(file)

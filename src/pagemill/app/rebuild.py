@@ -79,7 +79,7 @@ def rebuild(out: Path, chunks: ChunkSettings, keep: Callable[[Rebuilt], None] = 
         after = _chunks(out, Structures.DERIVED, chunks, count)
         changes = [change for doc_id in after for change in _changes(doc_id, before[doc_id], after[doc_id])]
         found.append(Rebuilt(documents=len(after), chunks=sum(map(len, after.values())), changes=changes))
-        # Called before anything is stored: once the old chunks are gone, nobody can tell what an index has to delete.
+        # Called before anything is stored: once the old chunks are gone, nobody knows what an index has to delete.
         keep(found[0])
 
     restructure(out, default_exporters(), compare)
@@ -103,7 +103,7 @@ def _element(chunk: Chunk) -> str:
 
 
 def _changes(doc_id: str, before: Iterable[_Place], after: Iterable[_Place]) -> Iterator[ChunkChange]:
-    """A chunk replaces the one that began at the same region and is no more."""
+    """A chunk replaces the one that started at the same region and is no more."""
     was, now = dict(before), dict(after)
     gone: dict[str, list[str]] = {}
     for chunk, element in was.items():

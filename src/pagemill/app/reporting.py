@@ -34,7 +34,7 @@ class ParseDisplay:
         """A page failed and will be retried in isolation."""
 
     def hangs(self, *, fresh_process: bool) -> None:
-        """A computation hangs for good: the first one of the run.
+        """A computation hangs: the first one of the run.
 
         Args:
             fresh_process: The run continues in a new process when the pages in flight are finished; else in this one.
@@ -57,7 +57,7 @@ class RunOutcome(msgspec.Struct):
     unopened: int = 0
     """Inputs that could not be opened; unlike other failures, they are retried whenever the run is resumed."""
     skipped_files: dict[str, int] = {}
-    """Files of input folders that are of no kind that pagemill reads, by suffix."""
+    """Files of input folders that pagemill cannot read, by suffix."""
     skipped_links: list[str] = []
     """Linked folders in input folders."""
     skipped_tables: list[str] = []
@@ -85,7 +85,7 @@ class RunOutcome(msgspec.Struct):
         if summary.interrupted:
             return ExitCode.INTERRUPTED
         causes = {error_class(kind).exit_code for kind in summary.failures_by_kind}
-        # All pages failed for one reason, such as a missing password: scripts tell it from the status.
+        # All pages failed for one reason, such as a missing password: scripts see it in the status.
         if summary.failed and summary.failed == summary.pages and len(causes) == 1:
             return causes.pop()
         warnings = summary.warnings_by_kind.keys() - (() if self.strict else DOUBTS)

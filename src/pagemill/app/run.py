@@ -129,7 +129,7 @@ class StepRunner:
         servers at once. Call it in the main thread.
 
         Raises:
-            ServerError: The servers of a step did not start, or died for good.
+            ServerError: The servers of a step did not start, or died permanently.
             WorkerCrashError: A step died.
         """
         loop = asyncio.get_running_loop()
@@ -184,7 +184,7 @@ class StepRunner:
             watching = asyncio.create_task(servers.wait())
             try:
                 await asyncio.wait({doing, watching}, return_when=asyncio.FIRST_COMPLETED)
-                # A server is gone for good: the step would wait for it, retry after retry.
+                # A server is gone permanently: the step would wait for it, retry after retry.
                 if not doing.done():
                     await self._end_child()
                     await asyncio.wait({doing})

@@ -116,7 +116,7 @@ def completed(options: RunOptions, *, dry: bool = False) -> tuple[RunOptions, li
         there = places_of(options.out) if (options.out / DATABASE).exists() and not options.directory.fresh else []
         if foreign := foreign_places(there, [REFERENCE_CORPUS]):
             raise UsageError(
-                f"INPUT is missing, and {options.out} holds pages of {foreign[0]}",
+                f"INPUT is missing, and {options.out} contains pages of {foreign[0]}",
                 remedy="Pass the inputs of that run, or another directory with -o to parse the reference corpus.",
             )
         notes.append(f"no INPUT: parsing the reference corpus, {REFERENCE_CORPUS} (40,781 pages).")
@@ -169,7 +169,7 @@ def plan(options: RunOptions, *, dry: bool = False) -> list[PlannedStep]:
     if not dry:
         return steps
     # Shown, not raised: a plan is often made on another machine than the one that will run it.
-    return [replace(each, lacking=(*each.lacking, *_lacking_in(each.areas))) for each in steps]
+    return [replace(step, lacking=(*step.lacking, *_lacking_in(step.areas))) for step in steps]
 
 
 def _lacking_in(areas: Sequence[Area]) -> Iterator[PagemillError]:
@@ -188,11 +188,11 @@ def _refuse(options: RunOptions) -> None:
     chosen, directory = options.chosen, options.directory
     if Step.OCR not in chosen and (directory.fresh or directory.retry_failed):
         flag = "--fresh" if directory.fresh else "--retry-failed"
-        remedy = "To make all vectors again: pagemill embed OUT --fresh"
-        raise UsageError(f"{flag} goes with the step ocr", remedy=remedy)
+        remedy = "To embed everything again: pagemill embed OUT --fresh"
+        raise UsageError(f"{flag} requires the step ocr", remedy=remedy)
     if options.embedding_model == EMBEDDED and (options.embedding_weights or options.embedding_servers):
         flag = "--embedding-weights" if options.embedding_weights else "--embedding-server"
-        raise UsageError(f"{flag} goes with a model", remedy=f"{EMBEDDED} is embedded and needs none.")
+        raise UsageError(f"{flag} requires an embedding model", remedy=f"{EMBEDDED} is embedded and takes none.")
     if Step.UPLOAD not in chosen:
         return
     if options.hf_repo is None:

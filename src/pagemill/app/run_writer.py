@@ -163,10 +163,10 @@ class RunWriter:
             self._progress.postponed(page)
 
     async def unopened(self, page: ParsedPage) -> ParsedPage:
-        """Forget a page whose source does not open; returns the one that stands for the source."""
+        """Forget a page whose source cannot be opened; returns the one that stands for the source."""
         record = page.record
         key = PageKey.parse(record.page_key)
-        page_id = await _on(self._writer, lambda: self._directory.forget_begun_page(key, record.doc_id))
+        page_id = await _on(self._writer, lambda: self._directory.forget_started_page(key, record.doc_id))
         self._landed(page)
         # Its other pages cannot be read either: one record stands for all, and a resumed run tries the file again.
         of_source = str(key._replace(page=0))
@@ -229,14 +229,14 @@ class RunWriter:
         await self._finish(interrupted=stopped, complete=source.complete and not stopped)
         # An empty run is mostly a mistyped input; one that was stopped may just have had no time.
         if not (summary.pages or summary.skipped or self._stopped):
-            raise InputError("the inputs hold no page", remedy="Check that the files and datasets are not empty.")
+            raise InputError("the inputs have no page", remedy="Check that the files and datasets are not empty.")
 
     async def _finish(self, *, interrupted: bool, complete: bool) -> None:
         await _on(self._writer, lambda: self._directory.finish(interrupted=interrupted, complete=complete))
 
     @asynccontextmanager
     async def _watched(self) -> AsyncIterator[None]:
-        """Within the block a computation that hangs for good is reported.
+        """Within the block a computation that hangs is reported.
 
         A supervised run drains then.
         """

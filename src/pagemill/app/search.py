@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pagemill.app.embedding_engine import open_engine
 from pagemill.app.options import QueryEngineSettings
 from pagemill.embedding.base import (
     DEFAULT_ENGINE,
@@ -26,7 +27,6 @@ from pagemill.errors import DifferentRunError, UsageError
 from pagemill.imaging.decode import decode_image
 from pagemill.retrieval.hits import EVERYTHING, Filters, IndexPart, Rankings, SearchHit
 from pagemill.retrieval.index import SearchIndex
-from pagemill.runtime import engines as engine_registry
 
 MAX_TOP = 1000
 
@@ -61,7 +61,7 @@ class Searcher(ExitStack):
     ) -> list[SearchHit]:
         """Find the pages for a query; see :func:`search`."""
         if image is None and not (query and query.strip()):
-            raise UsageError("the query is empty", remedy="Give words to look for, or an image.")
+            raise UsageError("the query is empty", remedy="Pass words to search for, or an image.")
         if not 1 <= top <= MAX_TOP:
             raise UsageError(f"top is {top}; it must be 1 to {MAX_TOP:,}")
         chosen = self._chosen(parts)
@@ -79,7 +79,7 @@ class Searcher(ExitStack):
         chosen = []
         for name in parts:
             if name not in list(IndexPart):
-                raise UsageError(f"there is no part {name!r}", remedy=f"There are: {', '.join(IndexPart)}.")
+                raise UsageError(f"there is no part {name!r}", remedy=f"Available: {', '.join(IndexPart)}.")
             part = IndexPart(name)
             if part not in there:
                 raise UsageError(
@@ -134,7 +134,7 @@ class Searcher(ExitStack):
             if identity == info.identity:
                 return loaded
         made_by = info.identity
-        settings = EngineSettings(folder=self.index.path / FOLDER, dimension=made_by.dimension)
+        settings = EngineSettings(folder=self.index.path / FOLDER, engine=made_by.engine, dimension=made_by.dimension)
         others = any(vector.identity.engine != DEFAULT_ENGINE for vector in self.index.vectors.values())
         if made_by.engine != DEFAULT_ENGINE or not others:  # it needs no server: those given are for the others
             settings = replace(
@@ -143,7 +143,7 @@ class Searcher(ExitStack):
                 servers=self._settings.servers,
                 device=self._settings.device,
             )
-        engine: EmbeddingEngine = engine_registry.load(engine_registry.EMBEDDING_ENGINES, made_by.engine)(settings)
+        engine = open_engine(settings)
         self.callback(engine.close)
         identity = engine.identity
         if identity.dimension > made_by.dimension:  # truncated vectors

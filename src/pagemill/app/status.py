@@ -182,24 +182,21 @@ def pages_to_review(reader: RunReader) -> Iterator[PageToReview]:
 
 def bytes_on_disk(path: Path) -> dict[str, int]:
     """Bytes in the files of a run, by part, the largest first. Files that change meanwhile may or may not count."""
-    sizes = {part: _size(path / name) for name, part in _PARTS.items()}
+    sizes = {part: size_on_disk(path / name) for name, part in _PARTS.items()}
     return _largest_first({part: size for part, size in sizes.items() if size})
 
 
-def _size(path: Path) -> int:
-    try:
-        if path.is_dir():
-            with os.scandir(path) as entries:
-                return sum(_entry_size(entry) for entry in entries)
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
+def size_on_disk(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder, which may be changing."""
+    if not path.is_dir():
+        return _file_size(path)
+    return sum(_file_size(f"{folder}/{name}") for folder, _, names in os.walk(path) for name in names)
 
 
-def _entry_size(entry: os.DirEntry[str]) -> int:
+def _file_size(path: str | Path) -> int:
     try:
-        return entry.stat(follow_symlinks=False).st_size
-    except FileNotFoundError:
+        return os.lstat(path).st_size
+    except OSError:  # deleted since the folder was listed
         return 0
 
 

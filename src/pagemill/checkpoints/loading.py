@@ -127,7 +127,7 @@ def no_memory(what: str, error: Exception) -> EngineError:
     """The error for a model that does not fit into memory."""
     return EngineError(
         f"{what} does not fit into memory: {_first_line(error)}",
-        remedy="Take a smaller model, a data type of 16 bits, or a device with more memory; end what else uses it.",
+        remedy="Use a smaller model, a 16-bit data type, or a device with more memory; or stop what else uses it.",
     )
 
 

@@ -65,7 +65,7 @@ def metadata(path: Path) -> dict[str, str]:
     """The texts that the exporter of a model attached to it.
 
     Raises:
-        Exception: OSError, or one of protobuf's types: the file is no such message.
+        Exception: OSError, or one of protobuf's types: the file is not such a message.
     """
     return {entry.key: entry.value for entry in _parse(path).metadata_props}
 

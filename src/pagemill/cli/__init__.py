@@ -61,7 +61,7 @@ _SECTIONS = {
 _COMMANDS = [name for commands in _SECTIONS.values() for name in commands]
 _TOOLS = {
     "eval": ("pagemill-eval", "Score results against ground truth."),
-    "profile": ("pagemill-bench", "Show where the time of parsing goes, and what holds it up."),
+    "profile": ("pagemill-bench", "Show where the time of parsing goes, and what the bottleneck is."),
     "bench": ("pagemill-bench", "Measure parts of pagemill on this machine."),
 }
 """Commands of our other packages: which one has it, and its line in the help."""
@@ -90,7 +90,7 @@ class _LazyGroup(click.Group):
         if tool := _TOOLS.get(cmd_name):
             from pagemill.installation import install_tool
 
-            message = f"pagemill {cmd_name} is in a package of its own, {tool[0]}, which is not installed"
+            message = f"pagemill {cmd_name} is part of the package {tool[0]}, which is not installed"
             raise MissingDependencyError(message, remedy=f"Install it: {install_tool(tool[0])}")
         return None
 

@@ -16,7 +16,7 @@ from pagemill.cli import config_file
 def command(context: click.Context) -> None:
     """Check pagemill.toml, and show what it sets.
 
-    It holds a table for each command; keys are the long options of the command, without dashes. Options of the command
+    It has one table per command; keys are the long options of the command, without dashes. Options of the command
     line go before it. It is looked for in the working directory, or named: pagemill --config FILE COMMAND.
 
     \b

@@ -47,7 +47,7 @@ def load(path: Path) -> dict[str, Any]:
         return tomllib.loads(text.decode())
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"{path} cannot be read: {error}", remedy="Correct it, or name another with --config."
+            f"{path} cannot be read: {error}", remedy="Correct it, or choose another with --config."
         ) from error
 
 

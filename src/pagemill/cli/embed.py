@@ -10,12 +10,13 @@ from pathlib import Path
 
 import click
 
-from pagemill.app.embed import EmbedOptions, embed, open_engine
+from pagemill.app.embed import EmbedOptions, embed
+from pagemill.app.embedding_engine import open_engine
 from pagemill.app.options import ImageSources
 from pagemill.app.queries import AUTO, places_of, query_texts
 from pagemill.cli.options import queries_option, quiet_option, run_directory, takes
 from pagemill.cli.progress import ProgressBar, messages, print_failures
-from pagemill.cli.wording import number
+from pagemill.document.shown import count
 from pagemill.embedding.base import EngineSettings
 from pagemill.embedding.outcome import EmbedOutcome
 from pagemill.embedding.vectors import FOLDER
@@ -60,8 +61,8 @@ def _summary(outcome: EmbedOutcome) -> Iterator[str]:
         counts = [f"{each.embedded:,} new"]
         counts += [f"{each.gone:,} removed"] if each.gone else []
         counts += [f"{each.failed:,} failed"] if each.failed else []
-        yield f"{part}.npy  {number(each.rows, 'vector')} of {part.plural} ({', '.join(counts)})"
+        yield f"{part}.npy  {count(each.rows, 'vector')} of {part.plural} ({', '.join(counts)})"
     if outcome.lost_queries:
-        yield "queries.npy  deleted: the texts have changed too much; make it again with --queries"
+        yield "queries.npy  deleted: the texts have changed too much; create it again with --queries"
     if outcome.cut_texts:
-        yield f"{number(outcome.cut_texts, 'text')} truncated to the maximum length of the model"
+        yield f"{count(outcome.cut_texts, 'text')} truncated to the maximum length of the model"

@@ -14,7 +14,8 @@ from pagemill.app.exporters import default_exporters
 from pagemill.app.options import ImageSources
 from pagemill.cli.options import Name, given, quiet_option, run_directory, takes
 from pagemill.cli.progress import ProgressBar, messages, print_failures
-from pagemill.cli.wording import number, short
+from pagemill.cli.wording import short
+from pagemill.document.shown import count
 from pagemill.errors import ExitCode
 from pagemill.export.formats import format_names
 from pagemill.sources.items import is_url
@@ -62,7 +63,7 @@ def command(out: Path, options: ExportOptions, output: str | None, quiet: bool) 
     if options.format is None:
         # Without a format the files of the run itself are written, which these options do not change.
         if output or given(ExportOptions):
-            raise click.UsageError("these options go with --format")
+            raise click.UsageError("these options require --format")
         owner = refresh(out, default_exporters())
         beside = f"; ocr_results.jsonl is written by {owner}" if owner else ""
         # Comparing each file with its records would take as long as writing it.
@@ -88,13 +89,13 @@ def command(out: Path, options: ExportOptions, output: str | None, quiet: bool) 
             else:
                 exporter.to_stream(sys.stdout.buffer)
                 sys.stdout.flush()
-    of = f" of {number(exporter.outcome.documents, 'document')}" if exporter.outcome.documents else ""
+    of = f" of {count(exporter.outcome.documents, 'document')}" if exporter.outcome.documents else ""
     failed = exporter.outcome.failed
     lacking = f", {failed:,} of them failed and without content: pagemill status {out}" if failed else ""
-    console.note(f"{number(exporter.outcome.pages, 'page')}{of} to {target or 'standard output'}{lacking}")
+    console.note(f"{count(exporter.outcome.pages, 'page')}{of} to {target or 'standard output'}{lacking}")
     for column, pages in missing.items():
         if pages:
-            console.note(f"{number(pages, 'page')} without {column}: embed them with pagemill embed {out}")
+            console.note(f"{count(pages, 'page')} without {column}: embed them with pagemill embed {out}")
     # Looked up before the export: a run that finished meanwhile may have pages that it missed.
     if not is_finished:
         console.note("The run is not finished: pages that are still to come are not in the export.")
@@ -103,7 +104,7 @@ def command(out: Path, options: ExportOptions, output: str | None, quiet: bool) 
         console.print_line(("damaged", "red"), f" {short(message)}")
     if damages:
         console.print_line(
-            f"{number(len(damages), 'piece')} of the run left out of the export. To repair it: pagemill verify --repair"
+            f"{count(len(damages), 'piece')} of the run left out of the export. To repair it: pagemill verify --repair"
         )
     for message in exporter.outcome.warnings[:_MAX_DAMAGES]:
         console.print_line(("warning", "yellow"), f" {short(message)}")

@@ -23,9 +23,9 @@ from pagemill.app.extract import (
 from pagemill.app.options import DirectoryOptions, ImageSources, ParseOptions
 from pagemill.cli.options import FILE, GroupedCommand, Name, given, quiet_option, takes, under
 from pagemill.cli.progress import LenientConsole, ProgressBar, messages, print_failures
-from pagemill.cli.wording import number
 from pagemill.config.headings import INPUT, OUTPUT
 from pagemill.config.recognition import RecognitionSettings
+from pagemill.document.shown import count
 from pagemill.extraction.result import ExtractionStatus
 from pagemill.extraction.schema import ExtractionSchema
 
@@ -143,8 +143,8 @@ def _report(
 
 def _summary(outcome: ExtractOutcome) -> Iterator[str]:
     counts = [f"{outcome.count(status):,} {status}" for status in ExtractionStatus if outcome.count(status)]
-    yield f"{number(len(outcome.results), 'document')}: {', '.join(counts)}"
+    yield f"{count(len(outcome.results), 'document')}: {', '.join(counts)}"
     unfounded = f", {outcome.unfounded:,} of them on no page" if outcome.unfounded else ""
-    yield f"{number(outcome.values, 'value')}{unfounded}"
+    yield f"{count(outcome.values, 'value')}{unfounded}"
     tokens = f", {outcome.tokens:,} tokens" if outcome.tokens else ""
-    yield f"{number(outcome.requests, 'request')}, {number(outcome.attempts, 'attempt')}{tokens}"
+    yield f"{count(outcome.requests, 'request')}, {count(outcome.attempts, 'attempt')}{tokens}"

@@ -9,7 +9,7 @@ import click
 
 from pagemill.cli.options import quiet_option, run_directory
 from pagemill.cli.progress import ProgressBar, messages
-from pagemill.cli.wording import number
+from pagemill.document.shown import count
 from pagemill.errors import ExitCode
 from pagemill.retrieval.building import IndexReport, build_index
 
@@ -40,17 +40,17 @@ def command(out: Path, quiet: bool) -> int:
 
 def _summary(report: IndexReport) -> Iterator[str]:
     yield (
-        f"{number(report.pages, 'page')}, {number(report.regions, 'region')}:"
-        f" {number(report.added, 'page')} added or updated, {report.removed:,} removed"
+        f"{count(report.pages, 'page')}, {count(report.regions, 'region')}:"
+        f" {count(report.added, 'page')} added or updated, {report.removed:,} removed"
     )
     if not report.is_finished:
         yield "the run is not finished: pages that are still to come are not in the index"
     if report.failed:
-        yield f"left out: {number(report.failed, 'failed page')}"
-    for part, count in report.parts.items():
-        line = f"{number(count.vectors, 'vector')} of {part.plural}, {count.dimension:,} components, by {count.engine}"
-        yield line + (f"; {count.missing:,} missing: run pagemill embed" if count.missing else "")
+        yield f"left out: {count(report.failed, 'failed page')}"
+    for part, made in report.parts.items():
+        line = f"{count(made.vectors, 'vector')} of {part.plural}, {made.dimension:,} components, by {made.engine}"
+        yield line + (f"; {made.missing:,} missing: run pagemill embed" if made.missing else "")
     if not report.parts:
         yield "no vectors: search uses full text only (pagemill embed makes vectors)"
     if report.damages:
-        yield f"left out: {number(len(report.damages), 'damaged record')}: run pagemill verify --repair"
+        yield f"left out: {count(len(report.damages), 'damaged record')}: run pagemill verify --repair"

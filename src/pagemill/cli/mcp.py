@@ -52,7 +52,7 @@ def command(root: Path | None, server: str | None, cache: Path | None, http: boo
     try:
         from pagemill.mcp.server import create_server, serve_over_http
     except ModuleNotFoundError as error:
-        # Another module is missing: a broken installation, for which our extra is no remedy.
+        # Another module is missing: a broken installation, for which our extra is not a remedy.
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
             raise
         raise lacks_extra("the package mcp is not installed", "mcp") from error

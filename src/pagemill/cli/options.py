@@ -121,7 +121,7 @@ start_timeout_option = click.option(
 
 def _vllm_arguments(context: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> tuple[str, ...]:
     if words and not words[0].startswith("-"):
-        raise click.UsageError(f"unexpected {words[0]!r}: name the model with --model; vLLM's arguments follow --")
+        raise click.UsageError(f"unexpected {words[0]!r}: pass the model with --model; vLLM's arguments follow --")
     return words
 
 
@@ -235,7 +235,7 @@ def _split(context: click.Context, parameter: click.Parameter, value: str | Iter
     if value is None:
         return None
     values = [value] if isinstance(value, str) else value
-    return tuple(part.strip() for each in values for part in each.split(",") if part.strip())
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
 
 
 def given(settings: type) -> dict[str, tuple[Option, Any]]:
@@ -257,7 +257,7 @@ def require_model_engine(recognition: RecognitionSettings, given: Mapping[str, t
     flags = [each.flags[0] for key, (each, _) in given.items() if key != "recognition_engine"]
     if recognition.asked is None and flags:
         raise click.UsageError(
-            f"{' and '.join(flags)} {'goes' if len(flags) == 1 else 'go'} with a model: add "
+            f"{' and '.join(flags)} {'requires' if len(flags) == 1 else 'require'} a model: add "
             f"--recognition-engine or --escalate, with {VLM} for one behind a server, or transformers for one here"
         )
 

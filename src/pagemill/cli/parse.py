@@ -88,7 +88,7 @@ def command(check: bool, **asked: Any) -> int:
     _refuse(invocation.options, needs_server=not check)
     if STREAM in invocation.inputs or str(invocation.output) == STREAM:
         if check:
-            raise click.UsageError("--check goes with files and a directory, not with -")
+            raise click.UsageError("--check does not work with -: name the input files and the output directory")
         return _streamed(invocation)
     return _check(invocation) if check else _parse(invocation)
 
@@ -122,7 +122,7 @@ def _parse(invocation: _Invocation) -> int:
         from pagemill.runtime.decoding import fork_ahead
 
         gc.freeze()  # a collection would copy what both processes share
-        fork_ahead(options.runtime.decoder_memory)  # before there are threads; it goes on importing beside this process
+        fork_ahead(options.runtime.decoder_memory)  # before there are threads; it imports beside this process
         from pagemill.app.parse import parse_into
         from pagemill.app.preflight import require_inputs
         from pagemill.cli.parse_progress import ParseProgress, print_skipped, print_summary
@@ -153,7 +153,9 @@ def _parse(invocation: _Invocation) -> int:
 
             pipeline = ClusterPipeline(services, invocation.cluster, output)
         if directory.resume and life.number == 0 and directory.mode(output) is OpenMode.AUTO:
-            console.note(f"Note: {output} holds no run to resume: starting one. --resume=required makes this an error.")
+            console.note(
+                f"Note: {output} contains no run to resume: starting one. --resume=required makes this an error."
+            )
         with ParseProgress(console, life) as progress:
             profile = directory.profile_to
             if profile is not None and life.number:  # the worker before has written its own
@@ -176,7 +178,7 @@ def _parse(invocation: _Invocation) -> int:
 
     return supervise(
         lambda life: exit_status(lambda: work(life)),
-        # A page may kill as many processes as it has attempts, before it is given up and the run goes on.
+        # A page may kill as many processes as it has attempts, before it is given up and the run continues.
         busy_deaths=max(BUSY_DEATHS, options.max_attempts + 1),
         silence_s=options.settings.page_timeout_s + SILENCE_MARGIN_S,
     )
@@ -231,7 +233,7 @@ def _check(asked: _Invocation) -> int:
     import asyncio
 
     from pagemill.app.preflight import find_nothing_to_do
-    from pagemill.cli.wording import number
+    from pagemill.document.shown import count
     from pagemill.errors import ExitCode
 
     outcome = asyncio.run(find_nothing_to_do(asked.output, asked.inputs, asked.options, asked.directory))
@@ -239,7 +241,7 @@ def _check(asked: _Invocation) -> int:
         click.echo("there is work left")
         return ExitCode.WORK_LEFT
     pages = outcome.summary.pages
-    click.echo(f"all {number(pages, 'page')} are parsed")
+    click.echo(f"all {count(pages, 'page')} are parsed")
     return outcome.exit_code
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from pagemill.app.reporting import ParseDisplay, RunOutcome
 from pagemill.cli.progress import LenientConsole, ProgressBar, print_failures
-from pagemill.cli.wording import counts, description_lines, duration, node_rates, number, row, shares, short
+from pagemill.cli.wording import counts, description_lines, duration, node_rates, row, shares, short
 from pagemill.cluster.nodes import NodeRates
 from pagemill.document.page import Status
+from pagemill.document.shown import count
 from pagemill.parsing.page import ParsedPage
 from pagemill.runtime.supervisor import Life, Vitals
 from pagemill.store.paths import REPORT
@@ -46,7 +47,7 @@ class ParseProgress(ProgressBar, ParseDisplay):
     def opened(self, finished_before: int) -> None:
         """Print how many pages need not be parsed again; a process that takes over from another prints nothing."""
         if finished_before and self._life.number == 0:
-            self._console.note(f"Resuming: {number(finished_before, 'page')} finished before.")
+            self._console.note(f"Resuming: {count(finished_before, 'page')} finished before.")
 
     def page(self, page: ParsedPage, *, total: int | None, skipped: int) -> None:
         """Count a finished page; a failed one is named at once.
@@ -69,7 +70,7 @@ class ParseProgress(ProgressBar, ParseDisplay):
         note = f"{rate:.2f} pages/s{by_node}{left}, {self._life.vitals.failed} failed{retried}"
         if self.shown:
             self.update(finished, total, note=note)
-        # In a log each line stays: one in ten seconds shows that the run goes on.
+        # In a log each line stays: one in ten seconds shows that the run continues.
         elif now - self._last_line >= LOG_EVERY_S:
             self._last_line = now
             of_total = f"/{total}" if total else ""
@@ -89,21 +90,19 @@ class ParseProgress(ProgressBar, ParseDisplay):
     def stopping(self, in_flight: int) -> None:
         """Report that the run stops early, and restore the terminal: a second signal stops the process at once."""
         self.stop()
-        waits = f"{number(in_flight, 'page')} in flight will be finished" if in_flight else "no page is in flight"
+        waits = f"{count(in_flight, 'page')} in flight will be finished" if in_flight else "no page is in flight"
         self._console.note(f"Stopping: {waits}. Press Ctrl-C again to quit at once. Either way it can be resumed.")
 
-    def _name(self, count: int, what: tuple[str, str], page: ParsedPage) -> None:
-        if count <= MAX_FAILURE_LINES:
+    def _name(self, failures: int, what: tuple[str, str], page: ParsedPage) -> None:
+        if failures <= MAX_FAILURE_LINES:
             name, message, _ = next(page.failures())
             self._console.print_line(what, f" {name}: {short(message)}")
         # Once, so that thousands of failures do not hide what else is printed.
-        elif count == MAX_FAILURE_LINES + 1:
+        elif failures == MAX_FAILURE_LINES + 1:
             self._console.print_line("More pages fail; from here on they are only counted.")
 
 
-def print_summary(
-    outcome: RunOutcome, vitals: Vitals, out: Path, seconds: float, console: LenientConsole | None = None
-) -> None:
+def print_summary(outcome: RunOutcome, vitals: Vitals, out: Path, seconds: float) -> None:
     """Print the summary of a run: pages, regions by label, failures by kind, shares of stages, the output directory.
 
     Args:
@@ -111,9 +110,8 @@ def print_summary(
         vitals: What was done this time.
         out: The directory.
         seconds: Duration of this time.
-        console: Where to print; standard output by default.
     """
-    console = console or LenientConsole(file=sys.stdout)
+    console = LenientConsole(file=sys.stdout)
     summary = outcome.summary
     finished = vitals.done + vitals.failed
 
@@ -124,7 +122,7 @@ def print_summary(
 
     pages = [f"{summary.pages - summary.failed} done", f"{summary.failed} failed"]
     pages += [f"{summary.skipped} skipped"] if summary.skipped else []
-    show("pages", [*pages, number(summary.documents, "document")])
+    show("pages", [*pages, count(summary.documents, "document")])
     # Earlier invocations have part in the figures above: say what this one did.
     if finished < summary.pages:
         show("this time", [f"{vitals.done} done", f"{vitals.failed} failed"] if finished else ["nothing to do"])
@@ -161,13 +159,13 @@ def print_summary(
 def print_skipped(outcome: RunOutcome, console: LenientConsole) -> None:
     """Name what was not read of the inputs; nothing if all was."""
     if by_suffix := outcome.skipped_files:
-        files = number(sum(by_suffix.values()), "file")
+        files = count(sum(by_suffix.values()), "file")
         kinds = "another kind" if files.startswith("1 ") else "other kinds"
         console.note(f"skipped: {files} of {kinds} ({', '.join(counts(by_suffix))})")
     if links := outcome.skipped_links:
-        console.note(f"skipped: {number(len(links), 'linked folder')}, read only if named: {_some(links)}")
+        console.note(f"skipped: {count(len(links), 'linked folder')}, read only if named: {_some(links)}")
     if tables := outcome.skipped_tables:
-        console.note(f"{number(len(tables), 'table')} without images skipped: {_some(tables)}")
+        console.note(f"{count(len(tables), 'table')} without images skipped: {_some(tables)}")
 
 
 def _some(names: Sequence[str]) -> str:

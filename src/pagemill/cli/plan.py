@@ -9,10 +9,11 @@ import msgspec
 
 from pagemill.app.run_plan import server_commands
 from pagemill.cli.options import given, json_option, takes
-from pagemill.cli.wording import indented_json, number, size
+from pagemill.cli.wording import indented_json, size
 from pagemill.config.cluster import ClusterOptions
 from pagemill.config.model_cards import ModelCard
 from pagemill.config.serving import ServingOptions
+from pagemill.document.shown import count
 from pagemill.serving.cluster_planning import (
     CROP_BYTES,
     CROPS,
@@ -50,9 +51,9 @@ def command(options: ServingOptions, cluster: ClusterOptions, as_json: bool) -> 
     pagemill plan --profile h100 --nodes 16 --pages-per-second 2.5 --gpu-hour-price 2.50
     """  # noqa: D301 - click wants the control character
     if cluster.nodes is None and given(ClusterOptions):
-        raise click.UsageError("these options go with --nodes")
+        raise click.UsageError("these options require --nodes")
     card, plan = plan_for(options)
-    # A card without weights is of a server that somebody else runs, for which there is no command.
+    # A card without weights describes a server that somebody else runs: there is no command for it.
     command = [] if not (card.repository or options.weights) else server_commands(prepare(options, dry=True))
     scale = None if cluster.nodes is None else plan_cluster(cluster, plan.profile)
     if as_json:
@@ -100,7 +101,7 @@ def _lines(card: ModelCard, plan: ServingPlan) -> Iterator[str]:
         yield f"  {' '.join(flag.arguments)}"
         yield f"      {flag.reason}"
     yield ""
-    yield f"Requests in flight: {plan.workers}. Pages a layout batch: {plan.batch_size}."
+    yield f"Requests in flight: {plan.workers}. Pages per layout batch: {plan.batch_size}."
     yield (
         f"Largest image: {plan.max_image_pixels:,} pixels (encoder cache {plan.encoder_cache_tokens:,} tokens); the "
         f"longest request has {budget.max_model_len:,} tokens."
@@ -111,7 +112,7 @@ def _lines(card: ModelCard, plan: ServingPlan) -> Iterator[str]:
 
 def _cluster_lines(plan: ClusterPlan) -> Iterator[str]:
     rate = plan.cluster_pages_per_second
-    yield f"{number(plan.nodes, 'node')}, {number(plan.gpus, 'accelerator')}, {plan.pages_per_second:g} pages/s each"
+    yield f"{count(plan.nodes, 'node')}, {count(plan.gpus, 'accelerator')}, {plan.pages_per_second:g} pages/s each"
     yield f"  ({plan.rate_reason})"
     yield f"{plan.gpus:,} x {plan.pages_per_second:g} = {rate:,.1f} pages/s = {3600 * rate:,.0f} pages/hour"
     yield ""
@@ -160,7 +161,7 @@ def _long_duration(seconds: float) -> str:
 
 
 def _published(plan: ServingPlan) -> str:
-    """What the published plan has in place of our bound by the step, if it has something else."""
+    """What the published plan has instead of our bound by the step, if it has something else."""
     load, published = plan.workload, plan.bounds.published_batched_tokens
     if published is None:
         return ""

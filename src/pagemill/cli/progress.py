@@ -119,7 +119,7 @@ class ProgressBar:
         return not self._bar.disable
 
     def stop(self) -> None:
-        """Remove the bar for good. Idempotent."""
+        """Remove the bar permanently. Idempotent."""
         self._bar.stop()
         self._bar.disable = True
 
@@ -144,7 +144,7 @@ _TROUBLE = (What.DIED, What.GIVEN_UP)
 
 
 class ServerDisplay:
-    """Prints the events of servers; lines of their logs now and then, to show that a start goes on.
+    """Prints the events of servers; lines of their logs now and then, to show that a start continues.
 
     An instance is what :class:`pagemill.serving.servers.ModelServers` calls.
     """

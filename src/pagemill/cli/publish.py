@@ -36,11 +36,11 @@ def command(out: Path, options: BuildOptions, place: Destination, sources: Image
     if (repo is None) == (place.url is None) and not (dry_run and repo is None):
         raise click.UsageError("name one place: --repo USER/NAME or --to URL")
     if repo is None and (place.private or place.revision != "main"):
-        raise click.UsageError("--private and --revision go with --repo")
+        raise click.UsageError("--private and --revision require --repo")
     if options.page_images and options.shape is not Shape.PARQUET:
-        raise click.UsageError("--page-images goes with --format parquet")
+        raise click.UsageError("--page-images requires --format parquet")
     if (sources.inputs or sources.options.image_column) and not options.page_images:
-        raise click.UsageError("--input and --image-column go with --page-images")
+        raise click.UsageError("--input and --image-column require --page-images")
     # Required, not guessed: a dataset without a licence may not be used, and a wrong one is worse.
     if not options.licence:
         raise click.UsageError("name the licence of the pages: --licence ID, such as cc-by-4.0, other, unknown")

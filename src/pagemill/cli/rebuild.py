@@ -10,9 +10,10 @@ import click
 from pagemill.app.rebuild import Change, Rebuilt, rebuild
 from pagemill.cli.options import json_option, run_directory, takes
 from pagemill.cli.progress import LenientConsole
-from pagemill.cli.wording import indented_json, number
+from pagemill.cli.wording import indented_json
 from pagemill.config.chunking import ChunkSettings
 from pagemill.document.json_text import json_text
+from pagemill.document.shown import count
 from pagemill.errors import ExitCode, OutputError
 from pagemill.store.files import write_whole
 
@@ -41,7 +42,7 @@ def command(out: Path, changes: Path | None, chunks: ChunkSettings, as_json: boo
     """  # noqa: D301 - click wants the control character
     if changes is not None and changes.exists():  # maybe the list of a rebuild that was cut off
         raise OutputError(
-            f"{changes} exists", remedy="Name another file, or delete this one once its changes are applied."
+            f"{changes} exists", remedy="Choose another file, or delete this one once its changes are applied."
         )
 
     def keep(found: Rebuilt) -> None:
@@ -56,6 +57,6 @@ def command(out: Path, changes: Path | None, chunks: ChunkSettings, as_json: boo
         return int(ExitCode.OK)
     what = ", ".join(f"{counts[kind]:,} {kind}" for kind in Change)
     LenientConsole(file=sys.stdout).print_line(
-        f"{number(done.documents, 'document')} rebuilt: {number(done.chunks, 'chunk')}, {what}"
+        f"{count(done.documents, 'document')} rebuilt: {count(done.chunks, 'chunk')}, {what}"
     )
     return int(ExitCode.OK)

@@ -96,7 +96,7 @@ def command(dry_run: bool, options: RunOptions, **more: Any) -> int:
     require_model_engine(options.parse.settings.recognition, given(RecognitionSettings) | serving_options)
     if options.parse.settings.recognition.engine == TRANSFORMERS:
         for key, (each, _) in serving_options.items():
-            raise click.UsageError(f"{each.flags[0]} goes with a server: use {_OF_THE_MODEL[key]}")
+            raise click.UsageError(f"{each.flags[0]} requires a server: use {_OF_THE_MODEL[key]}")
     for name in more["inputs"]:
         # After `--` serve-model passes arguments to vLLM; here they are inputs, and would be reported as missing files.
         if name.startswith("-") and not has_magic(name) and not Path(name).exists():

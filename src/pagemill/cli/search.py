@@ -80,7 +80,7 @@ def command(
 
 def _print(hits: Sequence[SearchHit], out: Path) -> None:
     width = shutil.get_terminal_size().columns
-    # Asterisks in a pipe: control sequences are of no use to a program.
+    # Asterisks in a pipe: a program does not want control sequences.
     plain = not sys.stdout.isatty()
     for hit in hits:
         page = (

@@ -27,7 +27,7 @@ def command(settings: ServeSettings) -> int:
     pagemill serve --port 9000 --data /srv/pagemill
     PAGEMILL_SERVE_KEYS=... pagemill serve --host 0.0.0.0
 
-    Jobs are on the disk before they are acknowledged: whatever ends the server, the next start goes on with them.
+    Jobs are on the disk before they are acknowledged: whatever ends the server, the next start resumes them.
     Stop it with Ctrl-C or SIGTERM.
     """  # noqa: D301 - click wants the control character
     from pagemill.cli import exit_status

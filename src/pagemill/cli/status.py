@@ -23,13 +23,13 @@ from pagemill.cli.wording import (
     duration,
     indented_json,
     node_rates,
-    number,
     printable,
     row,
     shares,
     short,
     size,
 )
+from pagemill.document.shown import count
 from pagemill.store.reading import RunReader
 
 _IN_PROGRESS = (RunState.RUNNING, RunState.DESCRIBING)
@@ -117,7 +117,7 @@ def _review_lines(page: PageToReview) -> Iterator[str]:
     for why in page.why[:_MAX_WARNINGS]:
         yield f"  {printable(short(why))}"
     if len(page.why) > _MAX_WARNINGS:
-        yield f"  ... and {number(len(page.why) - _MAX_WARNINGS, 'more warning')}"
+        yield f"  ... and {count(len(page.why) - _MAX_WARNINGS, 'more warning')}"
 
 
 def show(statuses: Iterable[RunStatus], console: LenientConsole, *, watch: bool) -> None:
@@ -162,7 +162,7 @@ def _rows(status: RunStatus) -> Iterator[tuple[str, list[str], str]]:
     yield "in flight", status.in_flight[:_MAX_IN_FLIGHT] + ([f"and {more} more"] if more > 0 else []), ""
     yield "stages", shares(status.seconds_by_stage), ""
     if status.bytes_on_disk:
-        parts = [f"{name} {size(count)}" for name, count in status.bytes_on_disk.items()]
+        parts = [f"{name} {size(stored)}" for name, stored in status.bytes_on_disk.items()]
         yield "disk", [f"{size(sum(status.bytes_on_disk.values()))} in all", *parts], ""
     if status.state in (RunState.CUT_OFF, RunState.INTERRUPTED):
         yield "", ["Repeat the pagemill parse command to resume."], ""
@@ -187,19 +187,19 @@ def _pages(status: RunStatus) -> list[str]:
         items = [f"{status.completed:,} of {whole:,} finished ({status.completed / whole:.0%})"]
     elif status.total:
         items.append(f"{status.total:,} in the input now")
-    items += [f"{name} {count:,}" for name, count in status.pages.items() if count or name in ("done", "failed")]
+    items += [f"{name} {pages:,}" for name, pages in status.pages.items() if pages or name in ("done", "failed")]
     items += [f"to review {status.review:,}"] if status.review else []
     # Pages that no worker has met yet: they are in none of the states.
     if status.total and (unmet := status.total + status.gone - sum(status.pages.values())) > 0:
         items.append(f"to come {unmet:,}")
-    return [*items, number(status.documents, "complete document")]
+    return [*items, count(status.documents, "complete document")]
 
 
 def _rates(status: RunStatus) -> list[str]:
     items = [] if status.rate is None else [f"{status.rate:.2f} pages/s recently"]
     if (last := status.invocation) is not None and last.rate is not None:
         which = "this" if status.state is RunState.RUNNING else "the last"
-        done = f"{number(last.pages, 'page')} in {duration(last.seconds)}"
+        done = f"{count(last.pages, 'page')} in {duration(last.seconds)}"
         items.append(f"{last.rate:.2f} pages/s in {which} invocation ({done})")
     if status.seconds_left is not None:
         items.append(f"about {duration(status.seconds_left)} left")

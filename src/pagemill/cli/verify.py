@@ -12,7 +12,8 @@ import click
 from pagemill.app.exporters import default_exporters
 from pagemill.cli.options import json_option, run_directory
 from pagemill.cli.progress import LenientConsole
-from pagemill.cli.wording import indented_json, number
+from pagemill.cli.wording import indented_json
+from pagemill.document.shown import count
 from pagemill.errors import ExitCode
 from pagemill.store.repair import Repairs, repair
 from pagemill.store.verify import FindingGroup, Verdict, verify
@@ -77,20 +78,20 @@ def _repaired(repairs: Repairs) -> Iterator[str]:
     if repairs.database_rebuilt:
         yield "database rebuilt from the records that can still be read"
     if repairs.pages_reset:
-        yield f"{number(repairs.pages_reset, 'page')} lost: the next 'pagemill parse' parses them again"
+        yield f"{count(repairs.pages_reset, 'page')} lost: the next 'pagemill parse' parses them again"
     if repairs.files_deleted:
-        yield f"{number(repairs.files_deleted, 'file')} deleted"
+        yield f"{count(repairs.files_deleted, 'file')} deleted"
     if repairs.derived_written:
         yield "ocr_results.jsonl, parsed_texts.jsonl, documents, report and run.json brought up to date"
 
 
 def _summary(directory: Path, verdict: Verdict, *, quick: bool) -> Iterator[str]:
     out = shlex.quote(str(directory))
-    states = ", ".join(f"{count} {state}" for state, count in verdict.states.items() if count)
-    pages = number(sum(verdict.states.values()), "page") + (f" ({states})" if states else "")
+    states = ", ".join(f"{pages} {state}" for state, pages in verdict.states.items() if pages)
+    pages = count(sum(verdict.states.values()), "page") + (f" ({states})" if states else "")
     found = sum(group.count for group in verdict.groups if group.kind.is_damage)
-    judgement = f"damaged in {number(found, 'place')}" if found else "clean"
-    yield f"{judgement}: {pages}, {number(verdict.crops, 'crop')}, {number(verdict.documents, 'document')}"
+    judgement = f"damaged in {count(found, 'place')}" if found else "clean"
+    yield f"{judgement}: {pages}, {count(verdict.crops, 'crop')}, {count(verdict.documents, 'document')}"
     if verdict.in_use_by is not None:
         owner = verdict.in_use_by
         yield (
@@ -98,7 +99,7 @@ def _summary(directory: Path, verdict: Verdict, *, quick: bool) -> Iterator[str]
             "not the documents, the report and pages in flight."
         )
     elif verdict.waiting:
-        yield f"Unfinished: {number(verdict.waiting, 'page')} left; to resume: pagemill parse INPUT... -o {out}"
+        yield f"Unfinished: {count(verdict.waiting, 'page')} left; to resume: pagemill parse INPUT... -o {out}"
     if verdict.other_version is not None:
         yield (
             f"Written by pagemill {verdict.other_version}: texts, documents and report were not compared, "

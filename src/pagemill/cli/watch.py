@@ -16,7 +16,7 @@ from pagemill.config.headings import INPUT, OUTPUT
 from pagemill.errors import ExitCode, InputError
 
 State = tuple[int, int]
-"""Size, and time of the last change, by which one sees that a file is still written."""
+"""Size, and time of the last change, which show that a file is still being written."""
 
 
 @click.command(name="watch", cls=GroupedCommand)
@@ -36,7 +36,7 @@ State = tuple[int, int]
 def command(
     folder: Path, output: Path, interval: float, quiet: bool, options: ParseOptions, directory: DirectoryOptions
 ) -> int:
-    """Parse the documents in FOLDER into one run, and go on with those that arrive.
+    """Parse the documents in FOLDER into one run, then those that arrive.
 
     A file is parsed once it is complete: it did not change between two looks. Stop with Ctrl-C or SIGTERM: the pages in
     flight are finished. The same command resumes it, and parses the files that arrived meanwhile.

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pagemill.document.shown import count
+
 if TYPE_CHECKING:
     from pagemill.describing.describer import DescribeCounts
 
@@ -26,11 +28,6 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
-
-
-def number(count: int, what: str) -> str:
-    """A count with its noun, such as ``1 page`` or ``2 pages``."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def size(count: int) -> str:
@@ -98,7 +95,7 @@ def description_lines(counts: DescribeCounts) -> Iterator[str]:
     reused = f", {counts.reused:,} of them with an answer that was there" if counts.reused else ""
     failed = f", {counts.failed:,} failed" if counts.failed else ""
     left = f", {counts.left:,} left by --describe-limit" if counts.left else ""
-    yield f"{number(counts.described, 'element')} described{reused}{failed}{left}"
+    yield f"{count(counts.described, 'element')} described{reused}{failed}{left}"
     if counts.attempts:
         tokens = f"{counts.prompt_tokens:,} + {counts.completion_tokens:,} tokens"
-        yield f"{number(counts.attempts, 'request')}, at most {counts.most_in_flight} at once, {tokens}"
+        yield f"{count(counts.attempts, 'request')}, at most {counts.most_in_flight} at once, {tokens}"

@@ -164,9 +164,9 @@ class AsyncClient:
                 return job
 
     async def events(self, id: str) -> AsyncGenerator[PageEvent | Job]:
-        """Events of a job until it is over: each finished page, also of before, and the job when it changes.
+        """Events of a job until it is over: each finished page, including earlier ones, and the job when it changes.
 
-        A broken connection is opened again; no event is lost or comes twice. Only where the server was restarted with
+        A broken connection is opened again; no event is lost or appears twice. Only where the server was restarted with
         another version or other models, so that the job has started over, all of its pages come again.
         """
         after, attempt = "0", 0

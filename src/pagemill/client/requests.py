@@ -54,7 +54,7 @@ def body_of(
     """
     urls = [source for source in sources if isinstance(source, str) and source.startswith(_URLS)]
     if not sources:
-        raise UsageError("a job needs files", remedy="Name at least one.")
+        raise UsageError("a job needs files", remedy="Pass at least one.")
     # The server takes files as a form and URLs as JSON, and one request is either.
     if urls and len(urls) < len(sources):
         raise UsageError("a job has either files or URLs", remedy="Send two jobs.")
@@ -89,7 +89,7 @@ def error_of(answer: httpx.Response, content: bytes) -> PagemillError:
     except (msgspec.DecodeError, TypeError, KeyError):
         category, message, remedy = "", f"the server answered with status {answer.status_code}", None
     kind = error_class(category)
-    # Others are of the server, if it runs in this process, or unknown.
+    # Other categories are the server's, if it runs in this process, or unknown.
     known = kind is not PagemillError and kind.__module__ == PagemillError.__module__
     error = kind(message, remedy=remedy) if known else RequestError(message, remedy=remedy)
     if isinstance(error, RequestError):

@@ -122,7 +122,6 @@ def living_actors() -> set[str]:
     return set(ray._private.state.actors(job_id=job, actor_state_name="ALIVE"))
 
 
-def accelerators(gpus: int) -> int:
-    """Servers that fit into the whole cluster, with ``gpus`` GPUs each, or one CPU for 0."""
-    name = "GPU" if gpus else "CPU"
-    return sum(int(node["Resources"].get(name, 0)) // max(gpus, 1) for node in _machines())
+def accelerators() -> int:
+    """GPUs of the whole cluster."""
+    return sum(int(node["Resources"].get("GPU", 0)) for node in _machines())

@@ -55,7 +55,7 @@ class Exchange:
         self._workers[number] = worker
         return Verdict.PARSE
 
-    async def begun(self) -> dict[int, str]:
+    async def started(self) -> dict[int, str]:
         """Units in flight, each with its worker."""
         return dict(self._workers)
 

@@ -28,8 +28,8 @@ class ClusterPipeline(Pipeline):
     """A pipeline whose pages are parsed by workers of a Ray cluster; it is used like any other.
 
     Its services plan here: they find files, count pages, give names. Everything that is known of pages is in the
-    catalogue and the journal of the caller, so that the run can go on when this process is killed. Inputs are named as
-    the workers find them. Descriptions of a page that is interrupted are asked for again.
+    catalogue and the journal of the caller, so that the run can continue when this process is killed. Inputs are named
+    as the workers find them. Descriptions of a page that is interrupted are asked for again.
 
     Args:
         services: With the settings of each worker, whose ``threads`` are also the CPUs that it takes of Ray.

@@ -169,7 +169,7 @@ class ClusterRun:
         self._exchange.close.remote()
         with suppress(PagemillError):
             write_node_rates(self._task.out, {})
-        # Workers write crops before the driver commits their pages: those of unfinished pages would stay for good.
+        # Workers write crops before the driver commits their pages: those of unfinished pages would stay forever.
         if left := [ref.page_id for unit in self._offered.values() for ref in unit.refs]:
             left += [ref.page_id for ref in self._alone]
             await asyncio.to_thread(self._end_workers, left)
@@ -287,7 +287,7 @@ class ClusterRun:
         if offered is None:  # it was withdrawn, or its worker considered dead, and its result came late
             return
         if result.error is not None:
-            # The disk of one machine is full, but others deliver: they take the unit, and the run goes on.
+            # The disk of one machine is full, but others deliver: they take the unit, and the run continues.
             if result.error.category == NoSpaceError.category and not result.pages and self._others(result.node):
                 self._again.append(offered)
                 return
@@ -355,7 +355,7 @@ class ClusterRun:
     async def _after_death(self, ref: PageRef, *, alone: bool) -> ParsedPage | None:
         """Queue a page for an isolated retry whose worker died; return it as failed when its attempts are used up.
 
-        A death with other pages in flight is no attempt: machines are taken away and processes killed whatever the
+        A death with other pages in flight is not an attempt: machines are taken away and processes killed whatever the
         page.
         """
         if alone:
@@ -373,10 +373,10 @@ class ClusterRun:
         while True:
             await asyncio.sleep(_CHECK_S)
             try:
-                begun = await self._exchange.begun.remote()
+                started = await self._exchange.started.remote()
                 # In this order: a worker that started a unit after this look would otherwise count as dead.
                 living = await self._living()
-                for number, worker in begun.items():
+                for number, worker in started.items():
                     if worker not in living and number in self._offered:
                         await self._ended.put(UnitResult(number=number, node="", died=True))
                 await self._give_up_waiting()
@@ -438,7 +438,7 @@ def _lost(ref: PageRef, result: UnitResult) -> PageRef:
         message=f"{ref.document.uri} has no such page: it is damaged, or was changed meanwhile",
         remedy="Check that all machines read the same files, and repeat the command with --retry-failed.",
     )
-    # An unseen source opens on no machine, so the machine is no part of the error: the record is that of a local run.
+    # An unseen source opens on no machine, so the machine is not part of the error: the record is that of a local run.
     if not ref.unseen:
         error = msgspec.structs.replace(error, message=f"{error.message} (on {result.node})")
     return replace(ref, payload=None, error=error)

@@ -65,15 +65,12 @@ class ClusterServers(ModelServers):
         options: Options of each server. ``replicas`` may be ``ONE_PER_GPU``, of the whole cluster.
         address: Address of the cluster.
         report: Called with each event, on the event loop.
-        gpus: GPUs of each server; 0 for servers on CPUs, which take one CPU each. A server with a GPU reserves no CPU
-            of Ray: the workers reserve all of a machine by default, and would wait for ever.
     """
 
-    def __init__(self, options: ServingOptions, address: str, *, report: Report, gpus: int = 1) -> None:
+    def __init__(self, options: ServingOptions, address: str, *, report: Report) -> None:
         super().__init__((), report=report)
         self._options = options
         self._address = address
-        self._gpus = gpus
         self._actors: list[Any] = []
         self._reporting: list[asyncio.Task[None]] = []
 
@@ -90,7 +87,7 @@ class ClusterServers(ModelServers):
         from ray.util.placement_group import placement_group
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-        there = await asyncio.to_thread(accelerators, self._gpus)
+        there = await asyncio.to_thread(accelerators)
         count = there if self._options.replicas == ONE_PER_GPU else self._options.replicas
         if not 0 < count <= there:
             raise UsageError(
@@ -98,21 +95,21 @@ class ClusterServers(ModelServers):
                 remedy="Lower --replicas, add machines, or name servers that run elsewhere with --server.",
             )
         # Reserved together: otherwise two runs could each hold half of the accelerators and wait for the other half.
-        cpus = 0 if self._gpus else 1
-        group = placement_group([{"GPU": self._gpus} if self._gpus else {"CPU": cpus}] * count)
+        group = placement_group([{"GPU": 1}] * count)
         await self._reserved(asyncio.wrap_future(group.ready().future()), count)
         actor = ray.remote(ServerActor)
         self._actors = [
             actor.options(
-                num_cpus=cpus,
-                num_gpus=self._gpus,
+                # No CPU of Ray: the workers reserve all of a machine by default, and would wait forever.
+                num_cpus=0,
+                num_gpus=1,
                 max_concurrency=10,
                 scheduling_strategy=PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=number),
             ).remote(self._options)
             for number in range(count)
         ]
         # Before the start is awaited: loading a model takes minutes, of which the user should see the log.
-        self._reporting = [asyncio.create_task(self._pass_on(each)) for each in self._actors]
+        self._reporting = [asyncio.create_task(self._pass_on(actor)) for actor in self._actors]
         self.urls = tuple(await asyncio.gather(*(self._done(actor.start.remote()) for actor in self._actors)))
         self._watches = [asyncio.create_task(self._done(actor.wait.remote())) for actor in self._actors]
 

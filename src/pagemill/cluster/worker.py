@@ -63,7 +63,7 @@ class PageWorker:
         self._loop = LoopThread("pagemill.loop")
         self._gate = _Gate()
         self._metrics = WorkerMetrics()
-        self._begun: set[int] = set()
+        self._started: set[int] = set()
         self._parsing: set[asyncio.Task[Any] | None] = set()
         self._leaving = False
         self._log = PageLog()
@@ -93,11 +93,11 @@ class PageWorker:
         # The process is about to exit. A unit that is not returned is executed again by Ray, on another worker.
         while self._leaving:
             time.sleep(_LEAVE_S)
-        self._begun.add(unit.number)
+        self._started.add(unit.number)
         try:
             return {"result": encode(self._loop.call(self._parse_in_turn(unit)))}
         finally:
-            self._begun.discard(unit.number)
+            self._started.discard(unit.number)
 
     def _wait_for_room(self, unit: Unit) -> None:
         """Wait a while if the disk for copies of remote files is full, as long as the unit is wanted.
@@ -142,7 +142,7 @@ class PageWorker:
 
         self._loop.loop.call_soon_threadsafe(cancel)
         end = time.monotonic() + _LEAVE_S
-        while self._begun and time.monotonic() < end:
+        while self._started and time.monotonic() < end:
             time.sleep(0.02)
         time.sleep(_SEND_S)
         os._exit(128 + signal.SIGTERM)  # a death to Ray, which starts the actor again where there is room

@@ -39,7 +39,7 @@ def process_clock(pid: int) -> Clock:
         nonlocal total, before
         now = dict(_thread_times(pid))
         gained = [spent - before.get(thread, 0) for thread, spent in now.items()]
-        total += max([0, *gained]) / 1e9  # a new thread may have the number of one that has ended, and less time
+        total += max([0, *gained]) / 1e9  # a new thread may have the number of one that has finished, and less time
         before = now
         return total
 
@@ -53,7 +53,7 @@ def _thread_times(pid: int) -> Iterator[tuple[str, int]]:
     """
     with suppress(OSError), os.scandir(f"/proc/{pid}/task") as threads:
         for thread in threads:
-            with suppress(OSError), open(f"{thread.path}/schedstat", "rb") as file:  # noqa: PTH123 - or it has ended
+            with suppress(OSError), open(f"{thread.path}/schedstat", "rb") as file:  # noqa: PTH123 - or it has finished
                 yield thread.name, int(file.read().split()[0])
 
 
@@ -85,7 +85,7 @@ class Limit:
         self._seconds = seconds
         self._clock = clock
         self._waits = waits
-        self._begun = self._last = clock()
+        self._started = self._last = clock()
         self._looked = time.monotonic()
 
     def left(self, passed: float | None = None) -> float:
@@ -97,8 +97,8 @@ class Limit:
         now, spent = time.monotonic(), self._clock()
         gained, passed = spent - self._last, now - self._looked if passed is None else passed
         self._last, self._looked = spent, now
-        # A call that is queued gains nothing and is no fault of its page; one that runs and gains nothing hangs.
-        left = self._seconds - (spent - self._begun)
+        # A call that is queued gains nothing and is not the fault of its page; one that runs and gains nothing hangs.
+        left = self._seconds - (spent - self._started)
         if left <= 0 or (gained < IDLE_SHARE * passed and not self._waits()):
             return 0.0
         return max(left, _LEAST_LOOK_S)
@@ -113,7 +113,7 @@ class Work:
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.waits = clock is None
-        """Whether it has not begun."""
+        """Whether it has not started."""
         self.part_of: Work | None = None
         """The microbatch it is part of."""
         self._clock = clock
@@ -125,7 +125,7 @@ class Work:
         self._clock, self.waits = thread_clock(threading.get_ident()), False
 
     def end(self) -> None:
-        """Record that it has ended on this thread."""
+        """Record that it has finished on this thread."""
         self._clock, self._offset = None, self._offset + time.thread_time()
 
     @property

@@ -53,8 +53,8 @@ def fetch_file(url: str, target: Path, sha256: str, *, mirror: str | None = None
                     remedy="Nothing was kept. Try it again, or another --mirror; if it stays so, report it.",
                 )
     except OSError as error:
-        remedy = "Make sure that you may write there, or name another folder with --to."
-        no_space_remedy = "Free some space, or name another disk with --to."
+        remedy = "Check the write permissions there, or choose another folder with --to."
+        no_space_remedy = "Free some space, or choose another disk with --to."
         raise unwritable(target, error, remedy=remedy, no_space_remedy=no_space_remedy) from error
 
 
@@ -69,7 +69,7 @@ def _blocks(address: str) -> Iterator[bytes]:
             while block := answer.read(_CHUNK):
                 done += len(block)
                 if done > _MOST_BYTES:
-                    raise NetworkError(f"{address} does not end")
+                    raise NetworkError(f"{address} is endless")
                 yield block
     except (OSError, HTTPException, ValueError) as error:
         raise NetworkError(

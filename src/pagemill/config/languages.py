@@ -22,5 +22,7 @@ class Language(msgspec.Struct, frozen=True):
 
 LANGUAGES = msgspec.toml.decode(Path(__file__).with_name("languages.toml").read_bytes(), type=dict[str, Language])
 """By BCP-47 primary subtag."""
-FILES = dict(sorted((each.tessdata, (each.bytes, each.sha256)) for each in LANGUAGES.values() if each.sha256))
+FILES = dict(
+    sorted((language.tessdata, (language.bytes, language.sha256)) for language in LANGUAGES.values() if language.sha256)
+)
 """Bytes and sha256 of the files that can be fetched, by Tesseract's name."""

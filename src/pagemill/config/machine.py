@@ -113,7 +113,7 @@ class RaySettings(Settings):
     def __post_init__(self) -> None:
         Settings.__post_init__(self)
         if self.address is None and (self.workers or self.gpus):
-            raise UsageError("--ray-workers and --ray-gpus go with --ray", remedy="Name the cluster with --ray.")
+            raise UsageError("--ray-workers and --ray-gpus require --ray", remedy="Pass the cluster with --ray.")
 
 
 def available_cores() -> int:

@@ -164,7 +164,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def __post_init__(self) -> None:
         """Check what types do not express; msgspec adds the path of the field."""
         if unknown := self.prompts.keys() - _PROMPTS:
-            raise ValueError(f"[prompts] may hold {', '.join(_PROMPTS)}, not {', '.join(sorted(unknown))}")
+            raise ValueError(f"[prompts] may contain {', '.join(_PROMPTS)}, not {', '.join(sorted(unknown))}")
         if self.kind is ModelKind.RECOGNITION and not self.prompts.get("text"):
             raise ValueError("a recognition model needs a prompt for text")
         if self.reads is ReadingMode.PAGES and not self.prompts.get("page"):
@@ -193,7 +193,7 @@ def load_card(name: str | Path, kind: ModelKind | None = None) -> ModelCard:
         kind: What the model must be for; None for anything.
 
     Raises:
-        UsageError: There is no such card, it is of another kind, or the file is not valid; the message names the field.
+        UsageError: There is no such card, it has another kind, or the file is not valid; the message names the field.
     """
     card = _card(name, kind)
     if kind not in (None, card.kind):

@@ -138,7 +138,7 @@ def hub_errors(repository: str) -> Iterator[None]:
         ) from error
     except Exception as error:  # also of the client's HTTP library
         of_the_network = (HfHubHTTPError, LocalEntryNotFoundError, ConnectionError)
-        # The client's own errors are OSErrors, too, and so are those of connections: the rest are of the disk.
+        # The client's own errors are OSErrors, too, and so are those of connections: the rest come from the disk.
         if isinstance(error, OSError) and not isinstance(error, of_the_network):
             raise OutputError(f"cannot write the files of {repository}: {error}") from error
         raise NetworkError(
@@ -202,5 +202,5 @@ def require_space(name: str, size: int, folder: Path, *, option: str) -> None:
     if free < size * _SPARE:
         raise NoSpaceError(
             f"{name} needs {size / 1e9:.1f} GB more, and {folder} has {free / 1e9:.1f} GB free",
-            remedy=f"Free some space, or name another disk with {option}.",
+            remedy=f"Free some space, or choose another disk with {option}.",
         )

@@ -58,7 +58,7 @@ class ScheduleMode(StrEnum):
     SEQUENTIAL = "sequential"  # one page after the other
     CONCURRENT_RENDER = "concurrent-render"  # pages are decoded ahead, all else is done for one at a time
     STAGED = "staged"  # batches of pages, with a barrier before each stage
-    STREAMING = "streaming"  # each page goes on as soon as there is room
+    STREAMING = "streaming"  # each page continues as soon as there is room
 
 
 class PhotographMode(StrEnum):

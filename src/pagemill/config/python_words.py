@@ -54,7 +54,7 @@ def _value(declared: Option, flag: str, word: str | None) -> str:
         return str(not flag.startswith("--no-"))
     is_number = declared.kind in (int, float)
     given = (word or "…").split(",") if declared.many else [word or "…"]
-    # Remedies go on after an option; only a value that its declaration names is one.
+    # Remedies continue after an option; only a value that its declaration names is one.
     documented = _documented(declared)
     if not all(one.isdecimal() if is_number else re.search(rf"\b{re.escape(one)}\b", documented) for one in given):
         given = ["…"]

@@ -141,7 +141,7 @@ class RecognitionSettings(Settings):
                 remedy="Name a region engine, such as vlm, with --recognition-engine lines.",
             )
         if self.escalate is None and self.escalate_from != ESCALATE_FROM:
-            raise UsageError("--escalate-from goes with --escalate", remedy="Add --escalate vlm.")
+            raise UsageError("--escalate-from requires --escalate", remedy="Add --escalate vlm.")
 
     @property
     def reads_regions(self) -> bool:

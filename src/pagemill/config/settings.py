@@ -63,7 +63,7 @@ class TableEngineSettings(Settings):
     def __post_init__(self) -> None:
         Settings.__post_init__(self)
         if self.model is not None and self.name == EMBEDDED_TABLES:
-            raise UsageError("--table-model goes with a table engine", remedy="Add --table-engine table-transformer.")
+            raise UsageError("--table-model requires a table engine", remedy="Add --table-engine table-transformer.")
 
 
 def _languages(given: Sequence[str]) -> tuple[str, ...] | None:
@@ -101,8 +101,8 @@ class ParseSettings(Settings):
     )
     structure: StructureMode | None = option(
         results=True,
-        help="Source of the structure of a page with a sound text layer: its fonts and drawn lines, with layout "
-        "detection where they do not (fonts), or layout detection alone (pixels).",
+        help="Structure of a page with a sound text layer: from its fonts and drawn lines, with layout detection where "
+        "these do not show it (fonts), or from layout detection alone (pixels).",
         shown_default="fonts; pixels with a layout or table engine of your choice",
     )
     photographs: PhotographMode = option(

@@ -68,19 +68,19 @@ def read_description(values: Mapping[str, Any]) -> Description | None:
 
 
 def _table(data: Any, left_out: list[str]) -> tuple[tuple[str, ...], ...] | None:
-    """Rows of equal length; None for what is no table of at least two rows and columns. Adds what it leaves out."""
+    """Rows of equal length; None for what is not a table of at least two rows and columns. Adds what it leaves out."""
     given = data if isinstance(data, list) else []
     tabular = [row for row in given if isinstance(row, list)]
     rows = [[_line(cell, MAX_CELL) for cell in row[:MAX_COLUMNS]] for row in tabular[:MAX_ROWS]]
     rows = [row for row in rows if any(row)]
     width = max(map(len, rows), default=0)
     if len(rows) < 2 or width < 2:
-        left_out += ["the data, which are no table of two rows and columns"] if data else []
+        left_out += ["the data, which are not a table of two rows and columns"] if data else []
         return None
     if len(tabular) < len(given):
-        left_out.append("rows of the data that are no lists")
+        left_out.append("rows of the data that are not lists")
     if any(isinstance(cell, list | dict | bool) for row in tabular[:MAX_ROWS] for cell in row[:MAX_COLUMNS]):
-        left_out.append("cells of the data that are no texts or numbers")
+        left_out.append("cells of the data that are not texts or numbers")
     if len(tabular) > MAX_ROWS:
         left_out.append(f"rows of the data after the first {MAX_ROWS}")
     if any(len(row) > MAX_COLUMNS for row in tabular[:MAX_ROWS]):

@@ -96,7 +96,7 @@ class Describer:
         reader: Settings of the recognition model, which also describes if no other is named.
 
     Raises:
-        UsageError: There is no such model card, it is of another kind, or no server is named.
+        UsageError: There is no such model card, it has another kind, or no server is named.
     """
 
     def __init__(self, settings: DescribeSettings, reader: RecognitionSettings) -> None:
@@ -108,7 +108,7 @@ class Describer:
         if not settings.servers:
             raise UsageError(
                 "describing needs a model behind a server",
-                remedy="Name it with --describe-server URL, and its card with --describe-model.",
+                remedy="Pass it with --describe-server URL, and its card with --describe-model.",
             )
         self._client = chat_client(settings.servers, reader)
         self._wanted_model = settings.served_model
@@ -123,7 +123,7 @@ class Describer:
 
     @property
     def in_flight(self) -> int:
-        """The most requests that can be in flight at once."""
+        """Maximum number of requests that can be in flight at once."""
         return self._client.in_flight
 
     async def check(self) -> None:
@@ -135,6 +135,7 @@ class Describer:
         """
         served = await self._client.find_model(self._wanted_model, [self._card.name, self._card.repository])
         context = served.max_model_len or self._card.server.max_model_len
+        # At most half of a small context: the picture needs the rest.
         answer = min(self._card.sampling.max_tokens, _ANSWER_TOKENS, context // 2)
         # The image must leave room for prompt and answer, or the server refuses the request.
         room = max(context - answer - _PROMPT_TOKENS, 0) * self._card.image.token_pixels
@@ -163,6 +164,7 @@ class Describer:
                     self._left -= 1
                 task = self._asking[key] = asyncio.create_task(self._answer(key, element))
                 task.add_done_callback(lambda _: self._asking.pop(key, None))
+            # Shielded: the page that asked first may be cancelled while others wait for the same answer.
             answer = await asyncio.shield(task)
         if isinstance(answer, Description):
             self.counts.described += 1
@@ -194,6 +196,7 @@ class Describer:
             return None
 
     async def _answer(self, key: bytes, element: ElementRequest) -> Description | Problem:
+        # Before the picture is prepared: without a limit those of all elements would wait in memory for their requests.
         async with self._slots:
             self._in_flight += 1
             self.counts.most_in_flight = max(self.counts.most_in_flight, self._in_flight)
@@ -201,6 +204,8 @@ class Describer:
                 answer = await self._ask(element)
             finally:
                 self._in_flight -= 1
+        # Failures are not stored, so that the next run asks again. With a store nothing is kept in memory: a corpus
+        # has millions of pictures.
         if isinstance(answer, Description):
             if self.answers is None:
                 self._done[key] = answer
@@ -253,6 +258,7 @@ def _prompt(element: ElementRequest) -> str:
         around="\n".join(lines) or "There is no text around it.",
         known=f"; the page was read as {element.language}" if element.language else "",
         data=_DATA[element.kind in (Described.FIGURES, Described.CHARTS)],
+        # Also in the prompt: a server without guided decoding gets nothing else that describes the answer.
         schema=json.dumps(SCHEMA, separators=(",", ":")),
     )
 

@@ -19,8 +19,8 @@ from pagemill.recognition.base import Problem
 COMPONENT = "describe"
 """Component of errors about missing descriptions."""
 LEAST_SHARE = 0.005
-"""Least share of the page's area: smaller elements are icons, logos and signatures. Not measured: a square of 1.8 cm on
-A4."""
+"""Minimum share of the page's area: smaller elements are icons, logos and signatures. Not measured: a square of 1.8 cm
+on A4."""
 
 _KINDS = {
     Label.IMAGE: Described.FIGURES,

@@ -11,7 +11,7 @@ _LEAST_LINES, _MORE = 3, 1.5
 
 
 def runs_leftwards(character: str) -> bool:
-    """Whether a letter is of a script that runs from right to left."""
+    """Whether a letter belongs to a script that runs from right to left."""
     return unicodedata.bidirectional(character) in ("R", "AL")
 
 

@@ -1,6 +1,6 @@
 """What a page is, whatever its file is called: the digest of the source's content and the place in it.
 
-Beside it what is remembered of a source by that identity, which the store tells and sources heed.
+Beside it what is remembered of a source by that identity, which the store reports and sources use.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PageKey(NamedTuple):
         """Read what :meth:`__str__` wrote.
 
         Raises:
-            ValueError: It is no such text.
+            ValueError: It is not such a text.
         """
         # Keys are read back from files that anybody may edit: no number is longer than any that was written.
         match = _TEXT.fullmatch(text)
@@ -83,7 +83,7 @@ class KnownSource(msgspec.Struct, frozen=True, kw_only=True):
     copy: int = 1
     """Which of several sources with the same content, from 1."""
     pages: int | None = None
-    """Pages, frames or rows in it, all told; None while nobody has counted."""
+    """All pages, frames or rows in it; None until they are counted."""
     ended: Container[int] = frozenset()
     """Pages (:attr:`PageKey.page`) that need not be parsed again."""
     waiting: Mapping[int, WaitingPage] = {}

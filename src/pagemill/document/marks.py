@@ -83,7 +83,7 @@ def _inked(text: str) -> int:
 
 
 def nested(text: str, spans: Iterable[Span]) -> list[Inline]:
-    """A text as a tree of its marks. Where two cross, one that is no link and no code is cut in two."""
+    """A text as a tree of its marks. Where two cross, one that is not a link and no code is cut in two."""
     last: dict[Mark, int] = {}
     own: list[Span] = []
     for span in sorted(spans, key=lambda span: span.start):
@@ -116,15 +116,15 @@ def _tree(segments: Sequence[_Segment], opened: frozenset[Mark], starts: dict[in
     while place < len(segments):
         marks = [mark for mark in _ORDER if mark in segments[place].marks and mark not in opened]
         if not marks:
-            said = segments[place].text
-            out.append(said) if not out or not isinstance(out[-1], str) else out.__setitem__(-1, out[-1] + said)
+            piece = segments[place].text
+            out.append(piece) if not out or not isinstance(out[-1], str) else out.__setitem__(-1, out[-1] + piece)
             place += 1
             continue
         mark = max(marks, key=lambda mark: (_end(segments, place, mark), -_ORDER.index(mark)))
         end = _end(segments, place, mark)
         for whole in _WHOLE:
             crossing = segments[end].marks.get(whole) if end < len(segments) else None
-            # A link or code that begins in here and goes on behind it stays whole: this mark ends before it.
+            # A link or code that begins in here and continues behind it stays whole: this mark ends before it.
             if crossing is not None and crossing is segments[end - 1].marks.get(whole) and whole not in {mark, *opened}:
                 end = max(place + 1, min(end, starts[id(crossing)] - at))
         span = segments[place].marks[mark]

@@ -17,8 +17,8 @@ _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 def safe_name(raw: str) -> str:
     """Turn any text into a file name: letters of all scripts stay, what could mean anything to a file system goes.
 
-    The result is in NFC, not empty, at most ``MAX_BYTES`` bytes in UTF-8, holds no separator, control or formatting
-    character, neither starts nor ends with a dot or space, and is no device name of Windows.
+    The result is in NFC, not empty, at most ``MAX_BYTES`` bytes in UTF-8, contains no separator, control or formatting
+    character, neither starts nor ends with a dot or space, and is not a device name of Windows.
     """
     text = unicodedata.normalize("NFC", raw)
     text = "".join("_" if unicodedata.category(c) in _INVISIBLE else c for c in text)

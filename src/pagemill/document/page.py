@@ -173,7 +173,7 @@ class TextLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     engine: str = ""
     words: tuple[Word, ...] = ()
     font_size: float | None = None
-    """Font size in page pixels where the text layer tells it."""
+    """Font size in page pixels where the text layer has it."""
     bold: bool = False
     spans: tuple[Span, ...] = ()
     """Inline marks of a text layer, ascending; offsets into ``text``."""
@@ -204,11 +204,11 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     attempts: int = 1
     """How often the model was asked."""
     left_out: tuple[str, ...] = ()
-    """What of the answer is not here, in words; an error of the page says so, too."""
+    """What was left out of the answer, in words; the page has an error about it as well."""
 
 
 class Content(msgspec.Struct, kw_only=True):
-    """What records (:class:`Region`) and DocJSON (:class:`pagemill.export.docjson.Element`) tell alike of a region."""
+    """Fields of a region that records (:class:`Region`) and DocJSON (``pagemill.export.docjson.Element``) share."""
 
     label: Label
     bbox: Box
@@ -257,7 +257,7 @@ class Content(msgspec.Struct, kw_only=True):
     """The region of an earlier page of which this one is the rest, a paragraph, list or table: its page's id, a slash
     and its index. Known once the document is read."""
     continues: bool = False
-    """The text goes on in the next text region (column or page break inside a paragraph)."""
+    """The text continues in the next text region (column or page break inside a paragraph)."""
     description: Description | None = None
     """Description of a figure, chart, table or formula, if one was requested. An error of component ``describe`` has
     the reason if there is none."""
@@ -299,7 +299,7 @@ class ImageCrop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PageFacts(msgspec.Struct, kw_only=True):
-    """What records (:class:`PageResult`) and DocJSON (:class:`pagemill.export.docjson.DocumentPage`) tell of a page."""
+    """Fields of a page that records (:class:`PageResult`) and DocJSON (``export.docjson.DocumentPage``) share."""
 
     page_id: str
     """Unique in the run: ``<doc_id>_<page number>``, or the row's id of a dataset."""
@@ -328,7 +328,7 @@ class PageFacts(msgspec.Struct, kw_only=True):
     errors: list[PageError] = []
     missing: int = 0
     """Pages or rows that the source announces and could not give, for which this failed record stands; at least 1 where
-    nobody can tell how many. 0 for all other records."""
+    their number is unknown. 0 for all other records."""
     languages: tuple[str, ...] = ()
     styles: tuple[Style, ...] = ()
     """Styles of the text layer, those with the most characters first."""

@@ -37,7 +37,7 @@ def spans_of(content: str, lines: Sequence[TextLine]) -> tuple[Span, ...]:
     """The marks of a text that is made of lines, in their order.
 
     White space may differ, hyphens at line ends and bullets may be gone, leaders and formulas written otherwise. A mark
-    that goes on in the next line is one span; none runs over a line break of the content.
+    that continues in the next line is one span; none runs over a line break of the content.
     """
     if not any(line.spans for line in lines):
         return ()
@@ -199,25 +199,25 @@ def with_scripts(text: str, spans: tuple[Span, ...], notes: Collection[str] = ()
     """
     kept: list[Span] = []
     for span in spans:
-        said = text[span.start : span.end]
+        marked = text[span.start : span.end]
         before = text[max(0, span.start - _BASE) : span.start]
         raised = span.mark is Mark.SUPERSCRIPT
-        if span.mark in _SCRIPTS and _IN_UNICODE.fullmatch(said) and _is_script(before, said, raised, notes):
-            text = text[: span.start] + said.translate(_RAISED if raised else _LOWERED) + text[span.end :]
-        elif span.mark not in _SCRIPTS or not _LOW_SIGNS.fullmatch(said):
+        if span.mark in _SCRIPTS and _IN_UNICODE.fullmatch(marked) and _is_script(before, marked, raised, notes):
+            text = text[: span.start] + marked.translate(_RAISED if raised else _LOWERED) + text[span.end :]
+        elif span.mark not in _SCRIPTS or not _LOW_SIGNS.fullmatch(marked):
             kept.append(span)
     return text, tuple(kept)
 
 
-def _is_script(before: str, said: str, raised: bool, notes: Collection[str]) -> bool:
+def _is_script(before: str, marked: str, raised: bool, notes: Collection[str]) -> bool:
     """Whether a script belongs to the text before it, rather than naming a note."""
     if not raised:
         return bool(before) and (before[-1].isalnum() or before[-1] in ")]")
     if number := _NUMBER.search(before):
-        return said not in notes or number[0] == "10"
+        return marked not in notes or number[0] == "10"
     word = _LAST_WORD.search(before)
     if word is None:
         return False
     alone = len(word[0]) == 1 and word[0] < "\u0590"  # Latin, Greek, Cyrillic; elsewhere one letter is a word
-    alone = alone and (said in ("2", "3") or said not in notes)
-    return alone or bool(_SIGNED.fullmatch(said) or _LENGTH.search(before) or _QUANTITY.search(before))
+    alone = alone and (marked in ("2", "3") or marked not in notes)
+    return alone or bool(_SIGNED.fullmatch(marked) or _LENGTH.search(before) or _QUANTITY.search(before))

@@ -1,4 +1,4 @@
-"""A glyph of a page with formulas, as precisely as its text layer tells it."""
+"""A glyph of a page with formulas, as precisely as its text layer gives it."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class EmbeddingEngine(Protocol):
     name: str
     modalities: frozenset[Modality]
     max_batch: int
-    """Most inputs of a call."""
+    """Maximum number of inputs of a call."""
     concurrency: int
     """Calls that may run at once, each on a thread of its own: 1 for a model here, more for servers."""
     image_budget: ImageBudget | None

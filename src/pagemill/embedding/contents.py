@@ -17,7 +17,7 @@ from pagemill.document.page import ImageCrop, PageResult, Status
 from pagemill.embedding.vectors import Part, RowKey, VectorRow
 from pagemill.export.chunks import Chunk
 from pagemill.export.embedding_text import description_text, embedding_text, region_text
-from pagemill.export.parts import is_said
+from pagemill.export.parts import is_in_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ def digest(*parts: str) -> str:
 def _regions(page: PageResult, *, images: bool) -> Iterator[Content]:
     """The regions with text or a picture. A caption is part of its figure or table, not a content of its own."""
     crops = {crop.region: crop for crop in page.image_crops} if images else {}
-    wanted = {region.index for region in page.regions if is_said(region, page.leaves_out)}
+    wanted = {region.index for region in page.regions if is_in_text(region, page.leaves_out)}
     captions: defaultdict[int | None, list[str]] = defaultdict(list)
     others = []
     for region in page.regions:

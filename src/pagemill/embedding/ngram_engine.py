@@ -133,6 +133,7 @@ class NgramEngine:
         hashes, counts = _ngrams(each.text)
         if not hashes.size:
             raise EngineError("the engine 'ngram' cannot embed an empty text")
+        # Sublinear: a word that is on a page ten times does not make it ten times as relevant.
         weights = 1 + np.log(counts)
         # Only queries are weighted by rarity, so that vectors of pages do not depend on other pages.
         if each.role is Role.QUERY and len(self._digests):
@@ -173,6 +174,7 @@ def _ngrams(text: str) -> tuple[Hashes, NDArray[np.int64]]:
 
 def _windows(text: str, length: int) -> NDArray[np.uint64]:
     """The code points of every sequence of ``length`` characters, shape (sequences, length)."""
+    # UTF-32 has one number per character: the windows are a view, and no n-gram becomes a Python string.
     codes = np.frombuffer(text.encode("utf-32-le", "replace"), dtype="<u4").astype(np.uint64)
     if len(codes) < length:
         return np.empty((0, length), dtype=np.uint64)
@@ -214,11 +216,12 @@ def _read_statistics(path: Path) -> tuple[NDArray[np.uint32], Hashes]:
     if not path.exists():
         return np.zeros(_BUCKETS, dtype=np.uint32), np.empty(0, dtype=np.uint64)
     try:
+        # No pickles: a run directory may come from somebody else.
         with reading_errors(path), np.load(path, allow_pickle=False) as stored:
             frequencies, digests, version = stored["frequencies"], stored["digests"], int(stored["version"])
         whole = frequencies.shape == (_BUCKETS,) and frequencies.dtype == np.uint32
         if version != _VERSION or not whole or digests.ndim != 1 or digests.dtype != np.uint64:
-            raise ValueError("it is of another version")
+            raise ValueError("it was written by another version")
     except (TypeError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DamagedRunError(
             f"{path} cannot be used: {error}",

@@ -54,8 +54,9 @@ class SentenceTransformersEngine:
                 remedy="Name its folder, or its name on the Hub, with --model, and no --server.",
             )
         try:
+            # A model's folder may contain code, which is never run.
             self._model: Any = SentenceTransformer(settings.model, device=settings.device, trust_remote_code=False)
-        except Exception as error:  # the library has no common error for files that are no model
+        except Exception as error:  # the library has no common error for files that are not models
             raise MissingInputError(
                 f"the model {settings.model} cannot be loaded: {error}",
                 remedy="Pass the folder of a model that sentence-transformers can load.",

@@ -243,7 +243,7 @@ def _read_ids(paths: VectorPaths) -> tuple[VectorsInfo, list[VectorRow], NDArray
         with reading_errors(paths.ids), paths.ids.open("rb") as ids, pq.ParquetFile(ids) as file:
             info = msgspec.json.decode((file.schema_arrow.metadata or {})[METADATA], type=VectorsInfo)
             if (info.part, info.format) != (paths.part, _FORMAT):
-                raise ValueError(f"it is of {info.part.plural}, format {info.format}")
+                raise ValueError(f"it contains {info.part.plural}, format {info.format}")
             table = file.read()
         if not table.schema.equals(_schema(info.part)):
             raise ValueError("other columns than pagemill writes")

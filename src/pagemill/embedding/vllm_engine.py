@@ -108,8 +108,11 @@ class VllmEngine:
             {
                 "model": self._model,
                 "messages": [self._conversation(each) for each in inputs],
+                # The open turn of the assistant ends the input, as in the model's own code: its last token is the
+                # vector.
                 "continue_final_message": True,
                 "add_special_tokens": True,
+                # Exact, and less than half the bytes of JSON numbers.
                 "encoding_format": "base64",
                 "embed_dtype": "float32",
             }
@@ -150,6 +153,7 @@ class VllmEngine:
             return text
         self.cut_texts += 1
         kept = {"model": self._model, "tokens": tokens.tokens[: max(1, room)]}
+        # The cut may be inside a character of several tokens.
         return self._ask("/detokenize", kept, _Text).prompt.rstrip("\N{REPLACEMENT CHARACTER}")
 
     def _ask(self, path: str, body: dict[str, Any], answer: type[T]) -> T:
@@ -163,7 +167,7 @@ def create(settings: EngineSettings) -> VllmEngine:
     """The engine; its entry point.
 
     Raises:
-        UsageError: There is no such model card, or it is of a model that embeds nothing.
+        UsageError: There is no such model card, or its model does not embed.
     """
     return VllmEngine(load_card(settings.model or DEFAULT_CARD, ModelKind.EMBEDDING), settings)
 
@@ -176,8 +180,9 @@ def _vectors(reply: bytes, count: int) -> NDArray[np.float32]:
     """The vectors in a server's answer, in the order of what was asked.
 
     Raises:
-        ValueError: It is none: not one vector for each, or of other lengths.
+        ValueError: It is invalid: not one vector for each, or of other lengths.
     """
+    # The API names the input of each vector, and does not promise their order.
     data = sorted(msgspec.json.decode(reply, type=_Embeddings).data, key=lambda each: each.index)
     if [each.index for each in data] != list(range(count)):
         raise ValueError(f"{len(data)} vectors for {count} inputs")

@@ -91,6 +91,7 @@ class VectorWriter(contextlib.ExitStack):
             OutputError: They cannot be written, and none is stored; NoSpaceError when the disk is full.
         """
         stored = np.asarray(vectors, dtype=self._info.stored)
+        # With a checksum each: SQLite notices no flipped bit, and a wrong vector would be found by no reader.
         named = [_kept(_name(row), vector.tobytes()) for row, vector in zip(rows, stored, strict=True)]
         with self._partial_errors(), self._partial:
             self._partial.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", named)
@@ -154,7 +155,7 @@ class VectorWriter(contextlib.ExitStack):
         if self._info.images != info.images:
             differences.append("regions with pictures" if self._info.images else "regions without pictures")
         raise DifferentRunError(
-            f"{self._paths.folder} holds vectors of {self._info.part.plural} from other settings:"
+            f"{self._paths.folder} contains vectors of {self._info.part.plural} from other settings:"
             f" now {'; '.join(differences)}",
             remedy="Use the same engine, model and options, or embed everything again with --fresh.",
         )

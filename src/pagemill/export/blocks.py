@@ -20,7 +20,7 @@ from pagemill.document.spans import carried
 from pagemill.export.context import Sections, heading_level
 from pagemill.export.markdown import plain_content, table_of
 from pagemill.export.model_markdown import is_list
-from pagemill.export.parts import PageRenderer, TextPart, is_said, page_parts, stream_joined
+from pagemill.export.parts import PageRenderer, TextPart, is_in_text, page_parts, stream_joined
 from pagemill.formulas.reading import latex_of_text
 from pagemill.tables.table import Table
 
@@ -122,7 +122,7 @@ def _of_page(page: PageResult, sections: Sections, furniture: bool) -> list[Bloc
     beside = [
         block
         for region in page.regions
-        if region.label is Label.SEAL or (furniture and not is_said(region, page.leaves_out))
+        if region.label is Label.SEAL or (furniture and not is_in_text(region, page.leaves_out))
         for block in renderer.beside(region)
     ]
     for block in beside:

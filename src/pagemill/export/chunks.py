@@ -174,7 +174,7 @@ class _Cutter:
             self._section = block.section
 
     def flush(self) -> Iterator[Chunk]:
-        """The chunk that was begun, if any."""
+        """The chunk that was started, if any."""
         if any(atom.text.strip() for atom in self._atoms[self._carried :]):
             yield self._chunk()
         self._atoms, self._carried, self._section, self._tokens = [], 0, None, 0

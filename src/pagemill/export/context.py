@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pagemill.document.labels import FURNITURE_LABELS, TITLES, Category, Label, category_of
 from pagemill.document.page import Region
 from pagemill.export.markdown import plain_content
-from pagemill.export.parts import captions_of, is_said
+from pagemill.export.parts import captions_of, is_in_text
 
 CONTEXT_CHARACTERS = 600
 """Characters of the text before an element, and of that after it: two paragraphs. Not measured."""
@@ -22,7 +22,7 @@ _SPOKEN = frozenset({Category.TITLE, Category.TEXT, Category.LIST})
 
 
 def heading_level(region: Region) -> int | None:
-    """Level of a heading with a text, 1 for a title; None for what is no heading."""
+    """Level of a heading with a text, 1 for a title; None for what is not a heading."""
     if region.label not in TITLES or not (region.content or "").strip():
         return None
     return region.level or (1 if region.label is Label.DOC_TITLE else _DEFAULT_LEVEL)
@@ -37,7 +37,7 @@ class Sections:
     def path(self, region: Region) -> tuple[str, ...]:
         """The headings above a region, outermost first; above a heading those of lower levels. Furniture has none."""
         # Running heads repeat on each page, and would close the section they are in.
-        if not is_said(region) or region.label in FURNITURE_LABELS:
+        if not is_in_text(region) or region.label in FURNITURE_LABELS:
             return ()
         level = heading_level(region)
         if level is not None:

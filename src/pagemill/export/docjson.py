@@ -106,12 +106,12 @@ def pages_from_docjson(data: bytes | str) -> list[PageResult]:
     """
     try:
         document = msgspec.json.decode(data, type=DocJSON)
-        # 2.0 does not tell which texts are furniture.
+        # 2.0 does not mark which texts are furniture.
         if document.schema_version == "2.0" or document.schema_version.split(".")[0] != DOCJSON_VERSION.split(".")[0]:
             raise ValueError(f"DocJSON of version {document.schema_version}, not {DOCJSON_VERSION}")
         # The count is written last, so a file that was cut off in between does not pass for whole.
         if document.page_count != len(document.pages):
-            raise ValueError(f"DocJSON of {document.page_count} pages that holds {len(document.pages)}")
+            raise ValueError(f"DocJSON of {document.page_count} pages that contains {len(document.pages)}")
         return [_record_of(page, document) for page in document.pages]
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise ValueError(f"not DocJSON: {error}") from error

@@ -26,7 +26,7 @@ from pagemill.document.spans import cut
 from pagemill.export.blocks import Block, Kind, blocks
 from pagemill.export.html_lists import ORDINAL, OWN_MARK, without_bullet
 from pagemill.export.markdown import plain_content
-from pagemill.export.parts import is_said
+from pagemill.export.parts import is_in_text
 from pagemill.tables.table import Cell, Table
 
 VERSION = "1.8.0"
@@ -443,7 +443,7 @@ def _pieces(text: str, spans: Sequence[Span]) -> list[_Piece]:
     pieces: list[_Piece] = []
     for start, end in pairwise(cuts):
         inner = text[start:end].strip()
-        # White space between two marks is no piece.
+        # White space between two marks is not a piece.
         if not inner:
             continue
         own = [span for span in shown if span.start <= start and span.end >= end]
@@ -461,7 +461,7 @@ def _scale(page: PageResult) -> float:
 
 
 def _layer(block: Block) -> dict[str, str]:
-    return {} if is_said(block.region, block.page.leaves_out) else {"content_layer": "furniture"}
+    return {} if is_in_text(block.region, block.page.leaves_out) else {"content_layer": "furniture"}
 
 
 def _marked(text: str) -> tuple[str, str]:

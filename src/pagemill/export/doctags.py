@@ -53,7 +53,7 @@ def document_doctags(pages: Iterable[PageResult]) -> Iterator[str]:
 
 def _element(region: Region, captions: Sequence[Region]) -> str:
     place, table = _place(region), table_of(region)
-    caption = "".join(f"<caption>{_place(each)}{_text(each)}</caption>" for each in captions)
+    caption = "".join(f"<caption>{_place(caption)}{_text(caption)}</caption>" for caption in captions)
     if table is not None:
         return f"<otsl>{place}{caption}{_otsl(table)}</otsl>\n"
     if region.list_item:

@@ -54,7 +54,7 @@ class Document:
         """Make a document of its pages' records and crops, in page order, and derive its structure from them.
 
         Raises:
-            ValueError: There is no page, or the pages are of several documents.
+            ValueError: There is no page, or the pages belong to several documents.
         """
         listed = list(pages)
         # The structure of two documents read as one would join their paragraphs and headings.

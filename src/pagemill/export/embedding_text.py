@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pagemill.document.page import ContentFormat, PageResult, Region
 from pagemill.export.markdown import plain_content, table_of
-from pagemill.export.parts import is_said
+from pagemill.export.parts import is_in_text
 
 
 def embedding_text(page: PageResult) -> str:
@@ -12,7 +12,9 @@ def embedding_text(page: PageResult) -> str:
 
     A table becomes one line a row, its cells apart by `` | ``; a cell over several rows or columns is written once.
     """
-    return "\n".join(filter(None, (region_text(region) for region in page.regions if is_said(region, page.leaves_out))))
+    return "\n".join(
+        filter(None, (region_text(region) for region in page.regions if is_in_text(region, page.leaves_out)))
+    )
 
 
 def region_text(region: Region) -> str:

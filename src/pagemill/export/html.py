@@ -167,7 +167,7 @@ def fragment(pages: Iterable[PageResult], *, crops_root: str = "", numbers: list
 def _marked(page: PageResult, crops_root: str, numbers: list[int]) -> list[_Block]:
     """The blocks of a page, the first one with the mark of the page; its number is added to ``numbers``."""
     blocks = page_parts(_Html(page, crops_root))
-    # Several records may be of one page, and an id must be there once.
+    # Several records may describe one page, and an id must be unique.
     if page.page_number is not None and page.page_number not in numbers[-1:]:
         numbers.append(page.page_number)
         mark = f'<span class="page" id="page-{page.page_number}" data-page="{page.page_number}"></span>'

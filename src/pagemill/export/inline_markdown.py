@@ -49,9 +49,9 @@ _SIGNS = {Mark.BOLD: "**", Mark.ITALIC: "*", Mark.STRIKE: "~~"}
 def escape(text: str) -> str:
     r"""Escape only what would change the structure: block markers at a line's start, tags, character references, links.
 
-    Pictures and links are no document's to place: a reader of the Markdown would fetch them. Emphasis marks and dollars
-    stay as printed but where two of them would be taken as marks; who reads the plain text must find the words as they
-    are on the page.
+    Pictures and links are not placed by documents: a reader of the Markdown would fetch them. Emphasis marks and
+    dollars stay as printed but where two of them would be taken as marks; who reads the plain text must find the words
+    as they are on the page.
     """
     if _MATHEMATICS.search(text):
         text = text.replace("$", r"\$")

@@ -30,7 +30,7 @@ _EM = 1000
 _DESCENT = 0.2
 """Share of a line's height below its baseline, as in the font: what a viewer marks is the line."""
 _CODES = 0xFFFF
-"""Characters that a font can tell apart."""
+"""Characters that a font can distinguish."""
 _UNKNOWN = "\ufffd"
 _STEEP = 0.8
 """Sine over cosine beyond which the box around a slanted word does not give its size."""
@@ -38,7 +38,7 @@ _STEEPEST_LEFTWARDS = 0.02
 """Slope at which PDFium takes the words of a line that runs from right to left for lines: they step by a quarter of an
 em at that distance."""
 _THIN = 0.1
-"""Least width of a word over the height of its line."""
+"""Minimum width of a word over the height of its line."""
 _TINY = 1e-6
 _APART = 3
 """Heights of a line."""

@@ -83,7 +83,7 @@ def _comment(text: str) -> str:
 
 @dataclass(slots=True)
 class _Part(TextPart):
-    """Running text as plain text with its marks, which may go on in another part; all else as Markdown."""
+    """Running text as plain text with its marks, which may continue in another part; all else as Markdown."""
 
     is_plain: bool = False
     ends_in_block: bool = False
@@ -97,7 +97,7 @@ class _Part(TextPart):
         return not_a_list(marked(self.text, self.spans)) if self.is_plain else self.text
 
     def take_up(self, rest: _Part) -> None:
-        """Become one with the part in which this one goes on."""
+        """Become one with the part in which this one continues."""
         # Only texts of the same kind can be joined: both become Markdown first.
         if self.is_plain != rest.is_plain:
             for part in (self, rest):
@@ -235,7 +235,7 @@ def _beside_formulas(region: Region) -> str:
 def table_markdown(html: str) -> str:
     """A table as a pipe table under its caption where that loses nothing, else as HTML of rows, cells and text alone.
 
-    What holds no table, or one beyond all measure, is given as text.
+    Text without a table, or with one beyond all measure, is given as text.
     """
     from pagemill.tables.html import parse_table
 

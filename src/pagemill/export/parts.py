@@ -31,7 +31,7 @@ class TextPart:
     flows: bool = False
     """Running text that may be joined with what comes before or after it."""
     open: bool = False
-    """The paragraph goes on in the next flowing part."""
+    """The paragraph continues in the next flowing part."""
     is_list: bool = False
     """A list, one item a line."""
     is_code: bool = False
@@ -45,12 +45,12 @@ class TextPart:
     name: str = ""
     """Name of the region that it ends with: the id of its page, a slash and its index."""
     rest_of: str | None = None
-    """Name of the region of an earlier page that it goes on with."""
+    """Name of the region of an earlier page that it continues with."""
     is_note: bool = False
     """A footnote."""
 
     def take_up(self, rest: Self) -> None:
-        """Become one with the part in which this one goes on."""
+        """Become one with the part in which this one continues."""
         self.text = join_pair(self.text, rest.text)
         self.open = rest.open
         self._add_spans(rest)
@@ -106,7 +106,7 @@ class PageRenderer(ABC, Generic[PartT]):
 
     @abstractmethod
     def failure(self, reason: str) -> PartT:
-        """What stands in place of a page or region that could not be read."""
+        """What stands instead of a page or region that could not be read."""
 
     @abstractmethod
     def picture(self, region: Region) -> PartT | None:
@@ -117,7 +117,7 @@ class PageRenderer(ABC, Generic[PartT]):
         """Any other region with content, a formula with its number; None where it stands elsewhere."""
 
 
-def is_said(region: Region, leaves_out: Furniture = Furniture.PROVEN) -> bool:
+def is_in_text(region: Region, leaves_out: Furniture = Furniture.PROVEN) -> bool:
     """Whether a region is part of the text of a page: no running head or foot, page number or marginal note.
 
     Furniture is left out where it is proven, or likely as well (:attr:`~pagemill.document.page.PageFacts.leaves_out`).
@@ -158,7 +158,7 @@ def page_parts(renderer: PageRenderer[PartT]) -> list[PartT]:
         if part is None and region.content is None and region.index in unread:
             reason = unread[region.index]
             part = renderer.failure(f"region {region.index} ({region.label}) could not be read: {reason}")
-        elif region.content and task is not Task.SKIP and is_said(region, page.leaves_out):
+        elif region.content and task is not Task.SKIP and is_in_text(region, page.leaves_out):
             # Else the number is written with its formula.
             if region.label is not Label.FORMULA_NUMBER or region.caption_of not in numbers:
                 part = renderer.block(region, numbers.get(region.index))
@@ -166,7 +166,7 @@ def page_parts(renderer: PageRenderer[PartT]) -> list[PartT]:
             continue
         part.name, part.rest_of, part.is_note = f"{page.page_id}/{region.index}", region.joined_to, is_note
         in_list = bool(parts) and (parts[-1].is_list or parts[-1].depth > 0)
-        if region.list_depth and in_list:  # of a list that began on another page, it stands by itself
+        if region.list_depth and in_list:  # of a list that started on another page, it stands by itself
             part.depth, part.flows, part.open = region.list_depth, False, False
             if part.is_list:
                 part.indent_list()
@@ -210,9 +210,9 @@ def captions_of(regions: Iterable[Region]) -> dict[int, list[Region]]:
 
 
 def joined(parts: Sequence[PartT]) -> list[PartT]:
-    """Join each part with the one in which it goes on; what stands between them comes after.
+    """Join each part with the one in which it continues; what stands between them comes after.
 
-    An open paragraph goes on in the next flowing part, if that reads so; a list, table or code where its document
+    An open paragraph continues in the next flowing part, if that reads so; a list, table or code where its document
     tells.
     """
     result: list[PartT] = []

@@ -18,23 +18,22 @@ _GROWTH = {"/FlateDecode": 1032, "/LZWDecode": 1400, "/RunLengthDecode": 64}
 """Bytes that one byte becomes at most."""
 
 
-def is_small(page: Any, *, max_decoded: int = _MAX_DECODED, max_with_text: int = _MAX_WITH_TEXT) -> bool:
+def is_small(page: Any) -> bool:
     """Whether the content of a page and of its forms may be decoded, and taken apart where it sets text invisible.
 
     Args:
         page: The object of the page.
-        max_decoded: Most bytes in all.
-        max_with_text: Most bytes of what is taken apart.
     """
+    decoded, parsed = _MAX_DECODED, _MAX_WITH_TEXT
     for content in _contents(page):
-        size = _decoded_size(content, max_decoded)
-        if size > max_decoded:
+        size = _decoded_size(content, decoded)
+        if size > decoded:
             return False
-        max_decoded -= size
+        decoded -= size
         if sets_modes(data := content.read_bytes()):
-            if len(data) > max_with_text:
+            if len(data) > parsed:
                 return False
-            max_with_text -= len(data)
+            parsed -= len(data)
     return True
 
 
@@ -45,7 +44,9 @@ def sets_modes(content: bytes) -> bool:
 
 def _contents(page: Any) -> Iterator[Any]:
     contents = page.get("/Contents")
-    yield from (each for each in (contents if isinstance(contents, Array) else [contents]) if isinstance(each, Stream))
+    yield from (
+        content for content in (contents if isinstance(contents, Array) else [contents]) if isinstance(content, Stream)
+    )
     seen: set[tuple[int, int]] = set()
     holders = [page]
     while holders:

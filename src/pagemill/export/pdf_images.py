@@ -91,7 +91,7 @@ class PdfImage:
 
 
 def as_stored(source: bytes | Path, frame: int = 0) -> PdfImage | None:
-    """An image with its stored bytes; None where a PDF cannot hold them, or they are no such image.
+    """An image with its stored bytes; None where a PDF cannot hold them, or they are not such an image.
 
     That is so for JPEG, for PNG without transparent parts that is not interlaced, and for black and white TIFF frames,
     which are compressed as for a fax.

@@ -13,7 +13,7 @@ from pagemill.export.embedding_text import region_text
 from pagemill.late import re
 
 _NO_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]+")
-"""Control characters and what is no character: XML and PDF hold none of them."""
+"""Control characters and what is not a character: XML and PDF hold none of them."""
 LANGUAGE = re.compile(r"(?!und)[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 """A tag of a language that a page can be marked with, no mere script."""
 _WORD = re.compile(r"\S+")
@@ -50,7 +50,7 @@ def lines_of(region: Region) -> Sequence[TextLine]:
 def words_of(line: TextLine) -> Iterator[tuple[Word, bool]]:
     """The words of a line, and whether a space follows each: as they were read, else by the spaces of the line.
 
-    Their text holds no white space and no control characters. A word without a place of its own gets its share of the
+    Their text has no white space and no control characters. A word without a place of its own gets its share of the
     line by its characters.
     """
     text = clean(line.text)
@@ -73,7 +73,7 @@ def is_vertical(line: TextLine) -> bool:
 
 
 def language_of(page: PageResult) -> str:
-    """The language of a page; empty where it is not known, or which words are of which of several."""
+    """The language of a page; empty where it is not known, or which of several each word is in."""
     known = [language for language in page.languages if LANGUAGE.fullmatch(language)]
     return known[0] if len(known) == len(page.languages) == 1 else ""
 

@@ -25,7 +25,7 @@ from pagemill.late import re
 MAX_PAGES = 2000
 """Pages that a report shows."""
 MAX_BYTES = 300 * 2**20
-"""Most characters of page data and images; past it, images are left out, then pages."""
+"""Maximum characters of page data and images; past it, images are left out, then pages."""
 _MAX_IMAGE_SHARE = 0.8  # of MAX_BYTES: texts of all pages are worth more than the last images
 _TITLE_CHARACTERS = 70
 _HERE = files("pagemill.export")

@@ -202,7 +202,7 @@ def _pdf_errors(what: str) -> Iterator[None]:
     try:
         yield
     except pikepdf.PasswordError as error:
-        raise EncryptedError("it is encrypted", remedy="Give its password with --password.") from error
+        raise EncryptedError("it is encrypted", remedy="Pass its password with --password.") from error
     except (pikepdf.PdfError, ValueError, TypeError, AttributeError, LookupError) as error:
         # pikepdf raises Python's own errors for objects of other types than the format wants
         raise CorruptInputError(f"{what}: {error}") from error

@@ -29,12 +29,12 @@ def whole_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """
     with _output_errors(path):
         if path.is_dir():
-            raise OutputError(f"{path} is a directory, and this format is one file", remedy="Name a file with -o.")
+            raise OutputError(f"{path} is a directory, and this format is one file", remedy="Pass a file with -o.")
         if path.exists() and not path.is_file():
-            raise OutputError(f"{path} is not a regular file", remedy="Name a file with -o, or - for standard output.")
+            raise OutputError(f"{path} is not a regular file", remedy="Pass a file with -o, or - for standard output.")
         if path.exists() and not overwrite:
             raise OutputError(
-                f"{path} exists already", remedy="Name another file with -o, or replace it with --overwrite."
+                f"{path} exists already", remedy="Choose another file with -o, or replace it with --overwrite."
             )
         with _temporary(path) as temporary:
             with temporary.open("wb") as stream:
@@ -49,7 +49,7 @@ def whole_folder(path: Path, *, overwrite: bool = False, manifest: dict[str, Any
     Args:
         path: The folder; one that exists must be empty, or an earlier export with nothing added to it.
         overwrite: Replace an earlier export.
-        manifest: Content of ``export.json``, read when the block has ended; the names of all files are added.
+        manifest: Content of ``export.json``, read when the block has finished; the names of all files are added.
 
     Raises:
         OutputError: The folder exists and must not be replaced, or cannot be written; NoSpaceError when the disk is
@@ -85,7 +85,7 @@ def _refuse(path: Path, *, overwrite: bool) -> None:
     if not path.exists():
         return
     if not path.is_dir():
-        raise OutputError(f"{path} is a file, and this format is a folder", remedy="Name a folder with -o.")
+        raise OutputError(f"{path} is a file, and this format is a folder", remedy="Pass a folder with -o.")
     # The shell would be left in a folder that is deleted.
     if Path.cwd().is_relative_to(path.resolve()):
         raise OutputError(f"{path} is in use as the current directory", remedy="Name a folder in it with -o.")
@@ -95,19 +95,19 @@ def _refuse(path: Path, *, overwrite: bool) -> None:
     if not overwrite:
         raise OutputError(
             f"{path} exists already",
-            remedy="Name another folder with -o, or replace an earlier export with --overwrite.",
+            remedy="Choose another folder with -o, or replace an earlier export with --overwrite.",
         )
     # --overwrite replaces an export, and must not delete what somebody else has put there.
     foreign = sorted(present - _exported(path))
     if foreign:
         raise OutputError(
-            f"{path} holds {foreign[0]}, which no export wrote and --overwrite would delete",
-            remedy="Name another folder with -o, or move the file away.",
+            f"{path} contains {foreign[0]}, which no export wrote and --overwrite would delete",
+            remedy="Choose another folder with -o, or move the file away.",
         )
 
 
 def _exported(folder: Path) -> set[str]:
-    """Names of the files that an earlier export wrote into a folder; none where it is no export."""
+    """Names of the files that an earlier export wrote into a folder; none where it is not an export."""
     try:
         manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=_Manifest)
     except (FileNotFoundError, msgspec.DecodeError):
@@ -169,6 +169,6 @@ def _output_errors(path: Path) -> Iterator[None]:
         raise unwritable(
             path,
             error,
-            remedy="Export to a place that you may write to, with -o.",
+            remedy="Choose a path with write permission with -o.",
             no_space_remedy="Free some space, or export to another place with -o.",
         ) from error

@@ -24,7 +24,7 @@ _END_OF_REASONING = "</think>"
 
 
 _ATTEMPTS = {Flaw.TRUNCATED: 2, Flaw.REPETITION: 2}
-"""The most answers by the flaw of the first: a long one costs most."""
+"""Maximum number of answers by the flaw of the first: a long one costs most."""
 
 
 class Reading(NamedTuple):
@@ -92,7 +92,7 @@ def read_answer(answer: Answer, *, keep_blanks: bool = False) -> Reading:
     except RecursionError:
         return Reading(None, Flaw.INVALID_JSON, "the answer is nested too deeply")
     if count > THRESHOLDS.max_values:
-        return Reading(None, Flaw.INVALID_JSON, f"the answer holds more than {THRESHOLDS.max_values:,} values")
+        return Reading(None, Flaw.INVALID_JSON, f"the answer contains more than {THRESHOLDS.max_values:,} values")
     doubt = f"the answer gives {repeated[0][:60]!r} several values: the last one is taken" if repeated else ""
     if not keep_blanks:
         values = {key: _without_blanks(value) for key, value in values.items()}
@@ -133,5 +133,5 @@ async def values_of(
         return Reading(reading.values, reading.flaw or Flaw.SCHEMA, found[0], len(found)) if found else reading
 
     readings = [reading for reading, _ in await asker.answers(question, check, _ATTEMPTS, THRESHOLDS.attempts)]
-    usable = [each for each in readings if each.values is not None]
+    usable = [reading for reading in readings if reading.values is not None]
     return min(usable, key=lambda each: each.problems, default=readings[-1])

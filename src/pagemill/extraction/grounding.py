@@ -150,7 +150,7 @@ class PageText:
             start = self.text.find(needle, start + 1)
 
     def _goes_on(self, place: int, step: int) -> bool:
-        """Whether the word or number with the character at a place goes on before it (-1) or after it (1)."""
+        """Whether the word or number with the character at a place continues before it (-1) or after it (1)."""
         character, near, far = (self.text[place + each : place + each + 1] for each in (0, step, 2 * step))
         if place + step < 0:
             return False
@@ -199,13 +199,13 @@ class PageText:
             if third.end() - first.start() > _LONGEST_DATE or sum(word.isdecimal() for word in words) < 2:
                 continue
             for order in permutations(words):
-                said_year, said_month, said_day = order
-                if not (said_year.isdecimal() and said_day.isdecimal() and int(said_day) == day):
+                given_year, given_month, given_day = order
+                if not (given_year.isdecimal() and given_day.isdecimal() and int(given_day) == day):
                     continue
                 # Two digits are enough on forms: 03.07.24.
-                if int(said_year) not in (year, year % 100):
+                if int(given_year) not in (year, year % 100):
                     continue
-                is_month = int(said_month) == month if said_month.isdecimal() else said_month.startswith(names)
+                is_month = int(given_month) == month if given_month.isdecimal() else given_month.startswith(names)
                 if names and is_month:
                     yield first.start(), third.end(), 1.0
                     break
@@ -287,7 +287,7 @@ def _normal(character: str) -> str:
     """One character as it is compared: without case and width, with one kind of space, quote and dash."""
     if character.isspace() or character in ",;|":
         return " " if character != "," else ","
-    if unicodedata.category(character) == "Pd" or character == "\u2212":  # a minus is of another category
+    if unicodedata.category(character) == "Pd" or character == "\u2212":  # a minus has another category
         return "-"
     if character.isdecimal():
         return str(int(character))  # of any script
@@ -302,7 +302,7 @@ def _joined(text: str) -> str:
 
 
 def _joins(left: str, right: str) -> bool:
-    """Whether two characters are of one word or one number."""
+    """Whether two characters belong to one word or number."""
     return bool(left and right) and _is_word(left) and _is_word(right) and left.isdecimal() == right.isdecimal()
 
 

@@ -1,4 +1,4 @@
-"""What an extraction comes to. These structs *are* the file that is written for each document."""
+"""The result of an extraction. These structs *are* the file that is written for each document."""
 
 from __future__ import annotations
 

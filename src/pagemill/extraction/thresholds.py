@@ -10,7 +10,7 @@ class ExtractionThresholds:
     """See ``docs/extract.md`` for the measurement behind :attr:`same_text`."""
 
     same_text: float = 0.9
-    """Least similarity (Indel, 0-1) of a value and the text on the page that counts as found, when both have the same
+    """Minimum similarity (Indel, 0-1) of a value and the text on the page that counts as found, when both have the same
     digits."""
     fuzzy_characters: int = 6
     """A shorter value must be on the page exactly: short texts resemble each other by chance."""

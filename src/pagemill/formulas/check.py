@@ -68,7 +68,7 @@ def renders(latex: str) -> bool:
 
 
 class _BadError(Exception):
-    """The LaTeX is none."""
+    """The LaTeX is invalid."""
 
 
 class _Parser:
@@ -84,7 +84,7 @@ class _Parser:
     def sequence(self, depth: int, until: str) -> None:
         """Parse up to the end of a group, pair or environment, which is not consumed."""
         scripted: set[str] = set()
-        begun = False
+        started = False
         while self.next is not None and self.next != ("special", "}") and self.next[0] != "end":
             kind, text = self.next
             if (kind, text) == ("command", "right"):
@@ -102,9 +102,9 @@ class _Parser:
             # TeX knows columns and rows inside of an environment only, and stops at a stray `&`.
             if (kind, text) in (("special", "&"), ("escape", "\\")) and not until:
                 raise _BadError
-            begun = True
+            started = True
             self._item(depth)
-        if not begun and not until and depth == 0:
+        if not started and not until and depth == 0:
             raise _BadError
 
     def _item(self, depth: int) -> None:

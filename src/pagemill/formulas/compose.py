@@ -32,16 +32,16 @@ from pagemill.formulas.line import (
 from pagemill.formulas.nodes import AXIS, Node, are_near, node_of, without_pieces
 
 MOST_SYMBOLS = 1_500
-"""A page of formulas holds about that many symbols; in one formula they are no formula."""
+"""A page of formulas holds about that many symbols; in one formula they are not a formula."""
 _ROW_PITCH = 0.8
-"""Least distance of two rows: TeX sets 1.2, and 0.9 in the smallest matrix."""
+"""Minimum distance of two rows: TeX sets 1.2, and 0.9 in the smallest matrix."""
 _HOLDS_ROWS = 1.9
-"""Least height of a delimiter around two rows."""
+"""Minimum height of a delimiter around two rows."""
 _COLUMN_GAP = 0.7
-"""Least space between two columns; TeX sets 1.0."""
+"""Minimum space between two columns; TeX sets 1.0."""
 _QUAD = 0.95
 _BINOMIAL_PITCH = 1.28
-"""Least distance of the rows of a binomial coefficient (1.36 in TeX), which a column vector does not have (1.2)."""
+"""Minimum distance of the rows of a binomial coefficient (1.36 in TeX), which a column vector does not have (1.2)."""
 _BAR_GAP, _CHAIN_GAP = 0.8, 0.35
 """Farthest that a numerator is from its bar, and one part of it from the next."""
 
@@ -91,7 +91,7 @@ def _with_bars(nodes: list[Node], rules: list[Box]) -> list[Node]:
 def _with_bar(nodes: list[Node], rule: Box, longer: Sequence[Box]) -> list[Node]:
     x1, y1, x2, y2 = rule
     y = (y1 + y2) / 2
-    # A longer bar above or below is of an outer fraction: what is beyond it is not of this one.
+    # A longer bar above or below belongs to an outer fraction: what is beyond it is not part of this one.
     over = [other for other in longer if min(x2, other[2]) - max(x1, other[0]) > 0.5 * (x2 - x1)]
     highest = max((other[3] for other in over if other[3] < y1), default=float("-inf"))
     lowest = min((other[1] for other in over if other[1] > y2), default=float("inf"))
@@ -118,7 +118,7 @@ def _with_bar(nodes: list[Node], rule: Box, longer: Sequence[Box]) -> list[Node]
         size = max(part.size for part in done)
         latex = rf"\frac{{{done[0].latex}}}{{{done[1].latex}}}"
         return [*rest, Node(latex, box, y + AXIS * size, size, "part")]
-    # What has text on one side alone is no fraction. Over a single letter authors write \bar, which is shorter.
+    # What has text on one side alone is not a fraction. Over a single letter authors write \bar, which is shorter.
     bar = "underline" if above else "overline"
     if below and len(below) == 1 and below[0].text.isalpha() and len(below[0].text) == 1:
         bar = "bar"
@@ -290,7 +290,7 @@ def _with_accents(nodes: list[Node]) -> list[Node]:
             and -0.3 * em < n.box[1] - accent.box[3] < 0.7 * em
         ]
         name = signs.ACCENTS[accent.text]
-        # A wide hat spans what is below it; a narrow one is of the one sign nearest to its middle.
+        # A wide hat spans what is below it; a narrow one belongs to the sign nearest to its middle.
         if len(wide) > 1 and accent.width > 0.6 * em and name in signs.WIDE:
             base, name = wide, signs.WIDE[name]
         else:

@@ -12,7 +12,7 @@ from pagemill.formulas import signs
 from pagemill.formulas.nodes import Node
 
 FULL_SIZE = 0.85
-"""Least size of a symbol on the line in units of the largest; scripts have 0.7."""
+"""Minimum size of a symbol on the line in units of the largest; scripts have 0.7."""
 _OFF_LINE = 0.08
 """How far a smaller symbol stands off the line at least when it is a script."""
 _FAR_OFF_LINE = 0.3
@@ -22,7 +22,7 @@ _TALL = 1.3
 _WORD_GAP, _SPACE = 0.2, 0.65
 """Most space between letters of a word, and between words."""
 _RELATION_SPACE = 0.2
-"""Least space on both sides of a bar that is a relation; TeX sets 0.28, and beside a bar the side of its glyph."""
+"""Minimum space on both sides of a bar that is a relation; TeX sets 0.28, and beside a bar the side of its glyph."""
 _LIMIT_GAP = 0.45
 """Most space between the symbols of a limit, in units of the operator's line: around a relation some set 0.35."""
 _SPOKEN = "if for and or otherwise where with when such that all is else on in of to the as"
@@ -30,7 +30,7 @@ _TEXT_WORDS = frozenset(_SPOKEN.split())
 
 
 def are_alike(a: Node, b: Node) -> bool:
-    """Whether two delimiters are of one height and on one level."""
+    """Whether two delimiters have one height and one level."""
     return abs(a.height - b.height) < 0.3 * a.height and abs(a.middle[1] - b.middle[1]) < 0.25 * a.height
 
 
@@ -144,7 +144,7 @@ def with_limits(nodes: list[Node], em: float) -> tuple[list[Node], dict[Node, tu
 
 
 def _limit(nodes: list[Node], operator: Node, em: float, beyond: Callable[[Node, Node], bool]) -> list[Node]:
-    """The smaller symbols beyond an operator's edge that are over or under it, and those that go on from them."""
+    """The smaller symbols beyond an operator's edge that are over or under it, and those that continue from them."""
     small = [n for n in nodes if n.size < FULL_SIZE * em and beyond(n, operator)]
     taken = [n for n in small if min(n.box[2], operator.box[2]) > max(n.box[0], operator.box[0])]
     # Beside the slanted sign of an integral stand its limits as scripts; only above and below it they are limits.

@@ -156,7 +156,7 @@ def _joined_dots(nodes: list[Node]) -> list[Node]:
             if second.text != first.text or max(map(abs, step)) < 0.1 * first.size or step[0] < -0.1 * first.size:
                 continue
             place = (second.middle[0] + step[0], second.middle[1] + step[1])
-            # One more step of the same length: a decimal point near two full stops is no ellipsis.
+            # One more step of the same length: a decimal point near two full stops is not an ellipsis.
             third = next(
                 (
                     n

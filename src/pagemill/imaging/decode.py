@@ -268,8 +268,8 @@ def _decode(image: PillowImage.Image, file: IO[bytes], limits: DecodeLimits) -> 
         notes = (f"decoded at {scale:.3g} of its {stored[0]} x {stored[1]} pixels",)
     found = _warnings(image, file)
     if unseen >= _UNSEEN_PARTS:
-        message = f"the image is transparent, and {unseen:,} parts of it have the colour of the paper it is laid on"
-        remedy = "Lay the image on a colour on which all of it is seen."
+        message = f"the image is transparent, and {unseen:,} parts of it have the colour of its new background"
+        remedy = "Flatten the image onto a background of another colour."
         found.append(PageError(component="decode", category="unseen", message=message, remedy=remedy))
     return DecodedPage(
         pixels=upright(pixels, orientation),

@@ -112,8 +112,8 @@ def _opened(path: Path, password: str | None) -> PdfDocument:
 def _why_not_opened(path: Path, password: str | None, head: bytes, error: pdfium.PdfiumError) -> PagemillError:
     if error.err_code == pdfium_c.FPDF_ERR_PASSWORD:
         if password is None:
-            return EncryptedError(f"{path.name} is encrypted", remedy="Give its password with --password.")
-        return EncryptedError(f"the password for {path.name} is wrong", remedy="Give the right one with --password.")
+            return EncryptedError(f"{path.name} is encrypted", remedy="Pass its password with --password.")
+        return EncryptedError(f"the password for {path.name} is wrong", remedy="Pass the correct one with --password.")
     if error.err_code == pdfium_c.FPDF_ERR_SECURITY:
         return EncryptedError(
             f"{path.name} is encrypted in a way that PDFium does not know", remedy="Save it without encryption."
@@ -229,7 +229,7 @@ def render_page(
         try:
             text_layer, image_boxes = _read_text_layer(document, page, page_index, width, height, unit, warnings)
             if text_layer.is_beside:
-                message = "all text and images are outside of what is shown of the page"
+                message = "all text and images are outside the visible area of the page"
                 warnings.append(PageError(component="decode", category="outside", message=message, remedy=_BOXES))
             if text_layer.left_out:
                 message = f"{text_layer.left_out:,} characters of the text layer are left out: it has too many"
@@ -291,16 +291,16 @@ def _size_warnings(page_index: int, width: float, height: float, resolution: flo
         page_index: From 0.
         width: In units of the page.
         height: Likewise.
-        resolution: Resolution of its rendering, in pixels of 72 units.
+        resolution: Resolution of its rendering, in pixels per 72 units.
 
     Raises:
         TooLargeError: Not even the letters of its text layer can be told from each other.
     """
     size = f"page {page_index + 1} has {width:,.8g} x {height:,.8g} units"
     if min(width, height) < _LEAST_SIDE:
-        message = f"{size}: nothing can be read on so small a page"
+        message = f"{size}: the page is too small to be read"
         return [PageError(component="text_layer", category="too_small", message=message, remedy=_BOXES)]
-    message = f"{size}, and is rendered with {resolution:.2g} pixels of 72 units"
+    message = f"{size}, and is rendered with {resolution:.2g} pixels per 72 units"
     if resolution < _LEAST_DPI:
         raise TooLargeError(f"{message}: no text can be read", remedy=_BOXES)
     if resolution >= _LEGIBLE_DPI:
@@ -340,15 +340,15 @@ def _document_warnings(document: PdfDocument) -> list[PageError]:
     """
     form = document.get_formtype()
     if document.damage.is_joined:
-        message = "the file is several PDFs, one behind the other, of which only one is read"
-        remedy = "Get each PDF as a file of its own. To join PDFs, use a program for that, such as qpdf or pdfunite."
+        message = "the file is several concatenated PDFs, of which only one is read"
+        remedy = "Save each PDF as a separate file. To join PDFs, use qpdf or pdfunite."
         return [PageError(component="decode", category="unsupported", message=message, remedy=remedy)]
     remedy = "Print the form to a new PDF with a viewer that shows XFA, and parse that."
     if document.damage.is_portfolio:
         count = document.count_attachments()
         files = "1 attached file is" if count == 1 else f"{count:,} attached files are"
         message = f"the document is a portfolio: its {files} not read"
-        remedy = "Take the files out of it (for example with `pdfdetach -saveall`), and parse them."
+        remedy = "Extract the files (for example with `pdfdetach -saveall`), and parse them."
     elif form == pdfium_c.FORMTYPE_XFA_FULL:
         message = "the document is a dynamic XFA form, which is not supported: only its substitute page is read"
     elif form == pdfium_c.FORMTYPE_XFA_FOREGROUND:

@@ -58,6 +58,30 @@ class ImagingThresholds:
     largest_growth = 2.0
     """Most pixels of an unwarped page over those of its photograph."""
 
+    # Are its lines level (levelling).
+    moved_nodes = (24, 18)
+    """Rows and columns of the grid on which the page is moved: a fold bends lines within a 20th of the page."""
+    mesh_finer = 4
+    """Cells of the mesh for one of this grid, along each side."""
+    stiff, tight, pull = 0.3, 0.02, 1e-4
+    """What it costs to bend the grid, to stretch it, and to move it at all, for what a text height costs by which a
+    point of a line is not level."""
+    off_curve, fitted_rounds = 0.15, 4
+    """Text heights by which a point is off that counts half: letters without ascenders move the middle of a line by
+    0.1; rounds in which it does."""
+    least_move = 0.1
+    """Most text heights by which a page is off that is left as it is."""
+    rule_contrast = 12
+    """Grey levels by which a rule is darker than its neighbourhood."""
+    rule_piece = 0.8
+    """Text heights of the shortest level piece of a rule: with a slope of 5 % one 2 pixels thick has pieces of 40."""
+    thickest_rule = 0.35
+    """Text heights."""
+    longest_letter = 6.0
+    """Text heights from which a stroke is a rule: no letter has one so long."""
+    rule_reach = 2.0
+    """Text heights around the text in which rules are looked for."""
+
     # Is it lit evenly (photograph).
     lamp_side = 128
     """Pixels of the longer side at which the light is estimated."""
@@ -66,6 +90,9 @@ class ImagingThresholds:
     patch = 21
     """Side of the square, of these pixels, over whose median the light is taken."""
 
+    moire, moire_share, moire_rows = 5.0, 0.1, 8
+    """Least grey levels by which the difference of two channels varies within a block, in all but so large a share of
+    the blocks: on photographs of displays 10 to 19, on those of paper up to 0.6; one in so many rows is looked at."""
     even_line = 0.97
     """Darkest over brightest light on a line from which it is left as it is: dividing by it costs thin strokes."""
 

@@ -31,7 +31,7 @@ _HEADERS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _EXIF, _OVERLAP, _CHUNK = b"Exif\0\0", 16, 2**20
 _MAX_HEADERS = 1_000
 """That are looked at; by chance there is one in 1 GB."""
-_JOINED = "another TIFF begins behind its end"
+_JOINED = "another TIFF follows its end"
 _MAX_COPIED = 2
 """Strips that have more bytes in all than so many times the file overlap: they are not checked, as that may take
 for ever, and a copy of them may not fit into memory."""

@@ -31,10 +31,10 @@ Decoded = TypeVar("Decoded")
 API_KEY = "PAGEMILL_API_KEY"
 """Environment variable with the API key of the servers."""
 _ENOUGH = 8
-"""A request fails for good at this total cost of failed attempts. A server that crashes fails everything it had in
+"""A request fails permanently at this total cost of failed attempts. A server that crashes fails everything it had in
 flight, so a few crashes must be affordable."""
 _COST = {Cause.UNREACHABLE: 0, Cause.BUSY: 0, Cause.TIMEOUT: 3}
-"""Cost of a failed attempt, 1 by default; 0 for failures that are no evidence against the request."""
+"""Cost of a failed attempt, 1 by default; 0 for failures that are not evidence against the request."""
 _PATIENCE_S = 60.0
 """Seconds for which failures of a server that answers no request do not count against the request."""
 _TRIALS: dict[str, dict[str, Any]] = {
@@ -76,7 +76,7 @@ class ServerClient:
         api_key: str | None = None,
     ) -> None:
         if not servers:
-            raise UsageError("no model server is named", remedy="Name one with --server URL.")
+            raise UsageError("no model server is named", remedy="Pass one with --server URL.")
         roots = dict.fromkeys(server_root(url) for url in servers)  # a server named twice counts once
         bounds = {"smallest": workers, "largest": workers} if workers else {}
         self.servers = tuple(PooledServer(root, InFlightLimit(**bounds)) for root in roots)
@@ -92,7 +92,7 @@ class ServerClient:
 
     @property
     def in_flight(self) -> int:
-        """The most requests that can be in flight at once."""
+        """Maximum number of requests that can be in flight at once."""
         return sum(server.limit.largest for server in self.servers)
 
     async def post(self, path: str, body: bytes, decode: Callable[[bytes], tuple[Decoded, int]]) -> Decoded:
@@ -322,7 +322,7 @@ class ServerClient:
         await asyncio.shield(task)
 
     def _judge(self, failure: AttemptFailedError, spent: int, since: float) -> None:
-        """Raise if a request has failed for good.
+        """Raise if a request has failed permanently.
 
         Args:
             failure: The last failed attempt.
@@ -339,7 +339,7 @@ class ServerClient:
         if seconds >= patience and (is_free or spent >= _ENOUGH):
             raise NetworkError(
                 f"no server answers: {failure.message}, for {seconds:.0f} s",
-                remedy="Look at the server's log; the same command resumes the run.",
+                remedy="Check the server's log; the same command resumes the run.",
             )
 
     def _count_out(self, server: PooledServer, why: UsageError) -> None:

@@ -28,7 +28,7 @@ except ImportError as error:
     raise lacks_extra("talking to model servers needs aiohttp", "vlm") from error
 
 MAX_ANSWER = 16 * 2**20
-"""Most bytes of an answer: a hundred times what 16,000 tokens need."""
+"""Maximum bytes of an answer: a hundred times what 16,000 tokens need."""
 _LONGEST_LINE = 2**20
 _CONNECT_S = 10.0
 _KEEP_ALIVE_S = 4.0
@@ -146,7 +146,7 @@ class Exchange:
                 for line in lines:
                     yield line
                 if size > MAX_ANSWER or len(rest) > _LONGEST_LINE:
-                    raise AttemptFailedError(Cause.BAD_ANSWER, f"{url} does not end its answer")
+                    raise AttemptFailedError(Cause.BAD_ANSWER, f"{url} did not finish its answer")
             if rest:
                 yield rest
 
@@ -170,18 +170,18 @@ class Exchange:
             cause = Cause.BUSY if error.errno in (errno.EMFILE, errno.ENFILE) else Cause.UNREACHABLE
             way = " through the proxy of the environment" if proxy else ""
             hint = " here (see: ulimit -n)" if cause is Cause.BUSY else ""
-            raise AttemptFailedError(cause, f"{url} cannot be reached{way}: {_said(error)}{hint}") from error
+            raise AttemptFailedError(cause, f"{url} cannot be reached{way}: {_reason(error)}{hint}") from error
         except TimeoutError as error:
             raise AttemptFailedError(Cause.TIMEOUT, f"{url} did not answer within {timeout_s:g} s") from error
         except (aiohttp.InvalidURL, UnicodeError) as error:  # the latter for names that no domain can have
             raise UsageError(f"the server {url} is not a URL", remedy="Check --server.") from error
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
-            raise AttemptFailedError(Cause.CONNECTION, f"{url} closed the connection: {_said(error)}") from error
+            raise AttemptFailedError(Cause.CONNECTION, f"{url} closed the connection: {_reason(error)}") from error
         except aiohttp.ClientHttpProxyError as error:
             message = f"{url} cannot be reached: the proxy answers with HTTP {error.status}"
             raise AttemptFailedError(Cause.UNREACHABLE, message) from error
         except aiohttp.ClientError as error:  # invalid headers, endless lines
-            raise AttemptFailedError(Cause.BAD_ANSWER, f"{url} does not speak HTTP: {_said(error)}") from error
+            raise AttemptFailedError(Cause.BAD_ANSWER, f"{url} does not speak HTTP: {_reason(error)}") from error
 
 
 def proxy_for(url: str) -> str | None:
@@ -269,7 +269,7 @@ def _message(body: bytes) -> str:
     return "".join(filter(str.isprintable, " ".join(text.split())))[:_SHOWN] if isinstance(text, str) else ""
 
 
-def _said(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     """The message of a network library on one line."""
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError) and cause.errno and cause.errno > 0:

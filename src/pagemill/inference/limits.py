@@ -3,7 +3,7 @@
 The adaptive limit maximises throughput. A batching server answers twice the requests in hardly more time until its
 batch is full; after that, more requests only wait longer. So the limit doubles while the time per token holds, then
 probes in smaller steps up and down. It decreases by a factor on overload: HTTP 429 or 503, a timeout, or a crash that
-loses everything in flight. Isolated failures between answers are no evidence of load.
+loses everything in flight. Isolated failures between answers are not evidence of load.
 (Multiplicative decrease: Chiu and Jain, 1989; latency as the signal: TCP Vegas, Brakmo and Peterson, 1995.)
 
 This module knows nothing of time, sockets or servers.
@@ -24,7 +24,7 @@ single ones, which would lower the limit to 1 for nothing."""
 _BURST = 8
 """Failures without an answer in between, absolute and as a share of the limit, that mean the server crashed."""
 _WORTH = 0.1
-"""Least gain in throughput from twice the requests; a smaller step needs a proportional one."""
+"""Minimum gain in throughput from twice the requests; a smaller step needs a proportional one."""
 _PROBE = 1.25
 """Relative step of a probe."""
 _REST = 6
@@ -33,15 +33,15 @@ _REST = 6
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A request in flight. How its outcome counts depends on when it began."""
+    """A request in flight. How its outcome counts depends on when it started."""
 
     epoch: int
     full: bool
-    """Whether it filled the limit. Others are no evidence: demand is lower, or the last raise is not yet used."""
+    """Whether it filled the limit. Others are not evidence: demand is lower, or the last raise is not yet used."""
 
 
 class InFlightLimit:
-    """The most requests in flight to one server: raised until throughput stops improving, lowered on overload.
+    """Maximum number of requests in flight to one server: raised until throughput stops improving, lowered on overload.
 
     Fixed where ``smallest`` is ``largest``. Not thread-safe: used on one event loop.
 
@@ -56,7 +56,7 @@ class InFlightLimit:
         self.smallest = smallest
         self.largest = largest
         self._epoch = 0
-        """Incremented by every change: only requests that began since then are evidence for the present limit."""
+        """Incremented by every change: only requests that started since then are evidence for the present limit."""
         self._doubling = True
         self._up = True
         """Direction of the next probe: reversed when one gave nothing."""
@@ -67,7 +67,7 @@ class InFlightLimit:
         self._seconds = 0.0
         self._answered = True
         """Whether there was an answer since the limit was lowered: a full server answers some requests; one that fails
-        all of them is out of service, which is no evidence of load, and a long outage counts once."""
+        all of them is out of service, which is not evidence of load, and a long outage counts once."""
         self._failures = 0
         """Consecutive failures without an answer."""
 
@@ -78,7 +78,7 @@ class InFlightLimit:
     def succeeded(self, attempt: Attempt, seconds: float, tokens: int) -> None:
         """Record an answer, its latency in seconds and its length in tokens."""
         self.returned()
-        # Latency at another limit, or with places free, is no evidence for this one.
+        # Latency at another limit, or with places free, is not evidence for this one.
         if attempt.epoch != self._epoch or not attempt.full:
             return
         self._answers += 1

@@ -70,7 +70,7 @@ def choose_model(served: Mapping[str, Collection[str]], wanted: str | None, know
     if len(models) == 1 and len(only := models.pop()) == 1:
         return only[0]
     raise UsageError(
-        f"it is not clear which served model is {known[0]}", remedy=f"Name it with --served-model: {_listing(served)}."
+        f"it is not clear which served model is {known[0]}", remedy=f"Pass it with --served-model: {_listing(served)}."
     )
 
 

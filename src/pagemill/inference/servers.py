@@ -116,7 +116,7 @@ class ServerPool:
             return await waiter.future
         except asyncio.CancelledError:
             if waiter.future.done() and not waiter.future.cancelled() and waiter.future.exception() is None:
-                # Cancelled just as it was assigned: without this the place would be lost for good.
+                # Cancelled just as it was assigned: without this the slot would be lost permanently.
                 self.release(waiter.future.result())
             raise
 

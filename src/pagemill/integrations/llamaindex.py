@@ -34,14 +34,14 @@ class PagemillReader(BaseReader):
         documents = []
         for chunk in chunks_of(file, self.chunking, self.parsing):
             metadata = citation(chunk) | {"headings": " > ".join(chunk.headings)} | (extra_info or {})
-            not_said = [key for key in metadata if key != "headings"]
+            excluded = [key for key in metadata if key != "headings"]
             documents.append(
                 Document(
                     text=chunk.text,
                     id_=chunk.id,
                     metadata=metadata,
-                    excluded_embed_metadata_keys=not_said,
-                    excluded_llm_metadata_keys=not_said,
+                    excluded_embed_metadata_keys=excluded,
+                    excluded_llm_metadata_keys=excluded,
                 )
             )
         return documents

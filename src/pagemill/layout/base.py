@@ -27,6 +27,8 @@ class DetectedRegion:
     polygon: tuple[Point, ...] | None = None
     order: int | None = None
     """Rank in reading order where the model predicts one."""
+    part: int | None = None
+    """Of regions that are read one after the other, as they are given, the number of what they are part of."""
 
 
 class DecodedLayout(NamedTuple):

@@ -55,6 +55,8 @@ def complete_regions(
     regions: Sequence[DetectedRegion],
     lines: Sequence[Box],
     pixels: Pixels,
+    *,
+    press: bool = False,
 ) -> list[DetectedRegion]:
     """Give every text line of the page one region and dissolve regions that the model misread.
 
@@ -67,6 +69,7 @@ def complete_regions(
         regions: What the model found, in page pixels.
         lines: Boxes of all text lines of the page, in page pixels.
         pixels: The page.
+        press: The page is known to be one of the press, which is seen else.
 
     Returns:
         Regions in no particular order. Those found here have ``source`` "projection" and no score.
@@ -78,8 +81,8 @@ def complete_regions(
     if not len(boxes):
         return list(regions)
     columns = text_columns(boxes)
-    press = is_press(boxes, columns)
-    if press:
+    press = press or is_press(boxes, columns)
+    if press and columns:
         regions = _shown(regions, boxes, columns)
     drafts = _without_nested(_with_table_heads(_dissolve(regions, boxes, pixels)))
     orphans = _assign(drafts, boxes)

@@ -37,6 +37,7 @@ def reading_order(
     ranks: Sequence[int | None] | None = None,
     *,
     right_to_left: bool = False,
+    line_height: float = 0.0,
 ) -> list[int]:
     """Indices of the regions as a person reads them.
 
@@ -55,6 +56,7 @@ def reading_order(
         ranks: Reading order that a model predicts. Inside each part of the page it goes before geometry; regions
             without a rank follow the region that they follow by geometry.
         right_to_left: Columns run from right to left, as on pages in Arabic or Hebrew.
+        line_height: Usual height of lines in the unit of ``boxes``; 0: that of the lowest boxes is taken.
 
     Returns:
         A permutation of ``range(n)``.
@@ -71,9 +73,12 @@ def reading_order(
         frames = np.array([frame_of(boxes[unit]) for unit in units]).reshape(-1, 4)
         titles = np.array([all(labels[index] in TITLES for index in unit) for unit in units], dtype=bool)
         shown = np.array([any(labels[index] in _CAPTIONED for index in unit) for unit in units], dtype=bool)
-        if not _is_press(frames, titles | shown):
+        press_unit = _press_unit(frames, titles | shown, line_height)
+        if not press_unit:
             frames = _with_wide_heads(_with_hanging_heads(frames, titles), titles, shown)
-        by_geometry = [index for unit in _around_insets(frames, titles, shown, units, numbers) for index in units[unit]]
+        by_geometry = [
+            index for unit in _around_insets(frames, titles, shown, units, numbers, press_unit) for index in units[unit]
+        ]
         order += by_geometry if ranks is None else _by_rank(by_geometry, ranks)
     return order
 
@@ -172,15 +177,20 @@ def _with_hanging_heads(frames: Floats, titles: Flags) -> Floats:
 
 
 def _around_insets(
-    frames: Floats, titles: Flags, shown: Flags, units: list[list[int]], numbers: Sequence[int | None] | None
+    frames: Floats,
+    titles: Flags,
+    shown: Flags,
+    units: list[list[int]],
+    numbers: Sequence[int | None] | None,
+    press_unit: float,
 ) -> list[int]:
     """The order of units; figures that two columns flow around part neither, and follow the text at their left."""
     insets = _insets(frames, shown)
     if not len(insets):
-        return _best_order(frames, titles, shown, units, numbers)
+        return _best_order(frames, titles, units, numbers, press_unit)
     rest = np.setdiff1d(np.arange(len(frames)), insets)
     left = [units[unit] for unit in rest]
-    order = [int(rest[place]) for place in _best_order(frames[rest], titles[rest], shown[rest], left, numbers)]
+    order = [int(rest[place]) for place in _best_order(frames[rest], titles[rest], left, numbers, press_unit)]
     _, same_row = _relations(frames)
     for inset in insets.tolist():
         beside = [place for place, unit in enumerate(order) if same_row[inset, unit] and not shown[unit]]
@@ -205,11 +215,12 @@ def _insets(frames: Floats, shown: Flags) -> Indices:
 
 
 def _best_order(
-    frames: Floats, titles: Flags, shown: Flags, units: list[list[int]], numbers: Sequence[int | None] | None
+    frames: Floats, titles: Flags, units: list[list[int]], numbers: Sequence[int | None] | None, press_unit: float
 ) -> list[int]:
     """Columns first; by rows only where the leading numbers then run better."""
-    if _is_press(frames, titles | shown):
-        by_columns = _article_by_article(frames, titles)
+    if press_unit:
+        frames = _with_centred_heads(frames, titles, press_unit)
+        by_columns = _article_by_article(frames, titles, LAYOUT.press_slack * press_unit)
     else:
         by_columns = _topological(frames, _before(frames))
     if numbers is None:
@@ -239,27 +250,54 @@ def _descents(order: list[int], leading: list[int | None]) -> int:
     return sum(later < earlier for earlier, later in pairwise(run))
 
 
-def _is_press(frames: Floats, others: Flags) -> bool:
-    """Whether three columns of text or more stand side by side somewhere."""
-    unit = _line_unit(frames)
-    text = frames[~others & (frames[:, 3] - frames[:, 1] >= LAYOUT.press_lines * unit)]
-    return stand_side_by_side(text, unit) >= LAYOUT.press_columns
+def _press_unit(frames: Floats, others: Flags, line_height: float) -> float:
+    """The height of lines on a page of the press: three columns of text or more side by side somewhere; else 0.
+
+    Args:
+        frames: Shape (n, 4).
+        others: Those that are no text.
+        line_height: Usual height of lines; 0: that of the lowest frames.
+    """
+    heights = frames[:, 3] - frames[:, 1]
+    unit = line_height or (float(np.quantile(heights, 0.1)) if len(frames) else 0.0)
+    text = frames[~others & (heights >= LAYOUT.press_lines * unit)]
+    return unit if stand_side_by_side(text, unit) >= LAYOUT.press_columns else 0.0
 
 
-def _line_unit(frames: Floats) -> float:
-    """About the height of a line: that of the lowest frames."""
-    return float(np.quantile(frames[:, 3] - frames[:, 1], 0.1)) if len(frames) else 0.0
+def _with_centred_heads(frames: Floats, titles: Flags, unit: float) -> Floats:
+    """Frames, those of headings widened to the left over columns that they head.
+
+    A heading in the middle over columns that begin at one height would come after those at its left: nothing stands
+    above these beside the heading, and no other heading is farther left.
+    """
+    result = frames.copy()
+    slack = unit / 2
+    for head in np.flatnonzero(titles).tolist():
+        left, top, right, bottom = frames[head]
+        beside = (frames[:, 1] < bottom - slack) & (frames[:, 3] > top + slack)
+        under = (frames[:, 1] >= bottom - slack) & (frames[:, 0] < right) & (frames[:, 2] > left) & ~titles
+        if not under.any() or (titles & beside & (frames[:, 0] < left)).any():
+            continue
+        start = frames[under, 1].min()
+        headed = ~titles & (np.abs(frames[:, 1] - start) < unit) & (frames[:, 0] < left)
+        above = (frames[:, 1] < start - slack) & (frames[:, 3] > top + slack)
+        above[head] = False
+        for column in np.flatnonzero(headed)[np.argsort(-frames[headed, 0])].tolist():
+            x1, _, x2, _ = frames[column]
+            if (above & (frames[:, 0] < x2 - slack) & (frames[:, 2] > x1 + slack)).any():
+                break
+            result[head, 0] = min(result[head, 0], x1)
+    return result
 
 
-def _article_by_article(frames: Floats, titles: Flags) -> list[int]:
+def _article_by_article(frames: Floats, titles: Flags, slack: float) -> list[int]:
     """The order on a page of the press, which is cut at its blanks as articles are laid out (recursive XY-cut).
 
     Where a headline over columns, or headings side by side, begin below a blank across the page, other articles begin:
     there it is cut first; then between columns; then above and below what else stands over several of them. A blank
     between paragraphs that happen to end at one height in all columns does not cut. What has no such blank is ordered
-    as other pages are.
+    as other pages are. Boxes may reach into the blanks by ``slack``.
     """
-    slack = LAYOUT.press_slack * _line_unit(frames)
     tight = frames + np.array([slack, slack, -slack, -slack])
     order: list[int] = []
     waiting = [(np.arange(len(frames)), 0)]

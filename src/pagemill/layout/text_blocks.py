@@ -37,7 +37,8 @@ def group_lines(lines: Floats, free: Flags | None = None, *, press: bool = False
     ):
         if piece_free[members].all():
             rows = members[np.argsort(frames[members, 1], kind="stable")]
-            for part in np.split(rows, _narrowings(frames[rows])) if press else [rows]:
+            cuts = [*_narrowings(frames[rows]), *_captions(frames, rows)] if press else []
+            for part in np.split(rows, sorted(set(cuts))):
                 block = np.concatenate([pieces[i] for i in part])
                 blocks.append(block[np.lexsort((lines[block, 0], lines[block, 1]))])
     return blocks
@@ -52,6 +53,22 @@ def _narrowings(rows: Floats) -> list[int]:
         above, below = widths[max(0, place - few) : place], widths[place : place + few]
         narrower = len(rows) - place >= few and above[-1] > LAYOUT.press_wide * below.max()
         if narrower or (place >= few and below[0] > LAYOUT.press_wide * above.max()):
+            places.append(place)
+    return places
+
+
+def _captions(frames: Floats, rows: Indices) -> list[int]:
+    """Where the first or the last row of a block is cut off, as it reaches over or under what is beside the others."""
+    places = []
+    for row, rest, place in ((rows[0], rows[1:], 1), (rows[-1], rows[:-1], len(rows) - 1)):
+        if not len(rest):
+            continue
+        left, top, right, bottom = frame_of(frames[rest])
+        slack = (frames[row, 3] - frames[row, 1]) / 2
+        beside = (frames[:, 1] + slack < bottom) & (frames[:, 3] - slack > top)
+        after = (frames[:, 0] > right - slack) & (frames[:, 0] < frames[row, 2] - slack)
+        before = (frames[:, 2] < left + slack) & (frames[:, 2] > frames[row, 0] + slack)
+        if (beside & (after | before)).any():
             places.append(place)
     return places
 
@@ -208,18 +225,14 @@ def _row_links(lines: Floats, free: Flags, press: bool) -> list[tuple[int, int]]
     links = []
     for i, j in enumerate(nearest.tolist()):
         distance, unit = gap[i, j], low[i, j]
-        if not (free[i] and free[j]):
+        if not (free[i] and free[j] and np.isfinite(distance)):
             continue
-        word_gap = LAYOUT.word_gap
-        if press:  # a line of their size across the gap tells that both are of one column
-            near = (height > LAYOUT.same_size * unit) & (np.abs(y1 - y1[i]) < LAYOUT.gutter_reach[1] * unit)
-            if (near & (x1 < x2[i]) & (x2 > x1[j])).any():
-                word_gap = LAYOUT.press_word_gap
-            elif unit > LAYOUT.title_size * usual:  # headlines side by side, no farther apart than their words
-                unit = usual
+        if press:
+            if _are_of_one_row(lines, i, j, unit, usual):
+                links.append((i, j))
+            continue
         marker = x2[i] - x1[i] < LAYOUT.marker_width * unit
-        reach = LAYOUT.marker_width if marker else word_gap
-        if distance >= reach * unit or (press and _is_long_gutter(lines, i, j, unit)):
+        if distance >= (LAYOUT.marker_width if marker else LAYOUT.word_gap) * unit:
             continue
         if not _is_gutter(lines, i, j, unit, LAYOUT.marker_width if marker else 0.0):
             links.append((i, j))
@@ -247,20 +260,49 @@ def _is_gutter(lines: Floats, left: int, right: int, unit: float, least_width: f
     return goes_on(downwards | upwards, 1) or goes_on(downwards, 2) or goes_on(upwards, 2)
 
 
-def _is_long_gutter(lines: Floats, left: int, right: int, unit: float) -> bool:
-    """Whether columns of text end and begin above or below where two pieces meet; few lines reach far across."""
-    below = (lines[:, 1] + lines[:, 3] - lines[left, 1] - lines[left, 3]) / 2
-    slack = LAYOUT.long_gutter_slack * unit
+def _are_of_one_row(lines: Floats, left: int, right: int, unit: float, usual: float) -> bool:
+    """Whether two neighbours in a row on a page of the press are words of one line, with lines usually so high.
+
+    Words of a justified line may stand farther apart than columns do: lines above or below that reach across tell that
+    both are of one column, where there is no gutter. Headings have few lines: one across is enough.
+    """
     start, end = lines[left, 2], lines[right, 0]
-    for place in ((start + end) / 2, end):  # a short line ends far from it
-        over = (lines[:, 0] < place - unit) & (lines[:, 2] > place + unit)
-        before = (lines[:, 2] > lines[left, 0]) & (lines[:, 2] < place + slack)
-        after = (lines[:, 0] < lines[right, 2]) & (lines[:, 0] > place - slack)
-        for sign in (1, -1):
-            near = (sign * below > -unit / 2) & (sign * below < LAYOUT.long_gutter * unit)
-            rows = min((near & before).sum(), (near & after).sum())
-            if rows >= LAYOUT.long_gutter_lines and (near & over).sum() <= LAYOUT.long_gutter_crossed * rows:
-                return True
+    height = lines[:, 3] - lines[:, 1]
+    title = unit > LAYOUT.title_size * usual
+    near = np.abs(lines[:, 1] - lines[left, 1]) < LAYOUT.press_reach[0 if title else 1] * unit
+    near &= np.minimum(height, unit) > LAYOUT.press_same_size * np.maximum(height, unit)
+    ends = (start, end) if title else ((start + end - unit) / 2, (start + end + unit) / 2)
+    across = bool((near & (lines[:, 0] < ends[0]) & (lines[:, 2] > ends[1])).any())
+    most = (LAYOUT.press_title_gap if title else LAYOUT.press_word_gap) if across else LAYOUT.word_gap
+    if end - start >= most * (unit if across else min(unit, usual)):
+        return False
+    return not _is_long_gutter(lines, end if title and across else start, end, (lines[left, 1], unit), usual)
+
+
+def _is_long_gutter(lines: Floats, start: float, end: float, row: tuple[float, float], unit: float) -> bool:
+    """Whether lines of a column begin, or end flush, from ``start`` to ``end`` above or below; few reach across.
+
+    Args:
+        lines: Shape (n, 4).
+        start: Where it may begin.
+        end: Where it may end.
+        row: Top and height of the row that it is in.
+        unit: Usual height of lines.
+    """
+    below = (lines[:, 1] - row[0]) / max(row[1], unit)
+    slack, reach = np.array(LAYOUT.long_gutter_slack) * unit, LAYOUT.long_gutter
+    for first, last in ((-0.5, reach), (-reach, 0.5), (-reach / 2, reach / 2)):
+        near = lines[(below > first) & (below < last)]
+        for edge, near_by in ((0, slack[0]), (2, slack[1])):
+            edges = near[:, edge]
+            places = edges[(edges > start - slack[0]) & (edges < end + slack[0])]
+            aligned = (np.abs(edges - places[:, None]) < near_by).sum(axis=1)
+            over = ((near[:, 0] < places[:, None] - unit) & (near[:, 2] > places[:, None] + unit)).sum(axis=1)
+            found = (aligned >= LAYOUT.long_gutter_lines) & (over <= LAYOUT.long_gutter_crossed * aligned)
+            for place, count in zip(places[found], aligned[found], strict=True):
+                rivals = edges[np.abs(edges - place) < LAYOUT.press_width * unit]
+                if (np.abs(rivals - rivals[:, None]) < near_by).sum(axis=1).max() <= count:
+                    return True  # gaps between words may stand below each other, but fewer than lines begin
     return False
 
 
@@ -282,6 +324,8 @@ def _column_links(pieces: Floats, free: Flags, same_size: float) -> Flags:
     limit = LAYOUT.leading
     if len(usual):
         limit = min(max(limit, LAYOUT.leading_ratio * float(np.median(usual))), LAYOUT.max_leading)
-    alike = low >= same_size * np.maximum.outer(height, height)
+    # Boxes around the few letters of a last line are tall.
+    short = np.minimum.outer(width / height, width / height) < LAYOUT.short_line
+    alike = low >= np.where(short, LAYOUT.same_size, same_size) * np.maximum.outer(height, height)
     linked: Flags = neighbours & single & alike & (gap < limit) & free[:, None] & free
     return linked

@@ -113,9 +113,10 @@ class LayoutThresholds:
     """Share of its column that the usual line of running text fills; cells of a table fill less."""
     gutter_reach = (0.5, 3.0)
     """Distance above and below a gap within which it must go on to be a gutter."""
-    long_gutter, long_gutter_lines, long_gutter_crossed, long_gutter_slack = 10.0, 4, 0.2, 0.3
-    """On pages of the press: distance above or below a gap within which a gutter has so many lines on each side, the
-    share of these that may cross it, and how far boxes may reach into it, as those do that touch a rule."""
+    long_gutter, long_gutter_lines, long_gutter_crossed, long_gutter_slack = 10.0, 4, 0.2, (0.3, 0.15)
+    """On pages of the press: distance above or below a gap within which so many lines begin, or end, at one place in
+    it; the share of these that may cross it, and how far beginnings, and ends, may be from each other: boxes are
+    uneven, and ends of ragged lines stand below each other by chance."""
     gutter_slack = 0.1
     """Margin by which lines may reach into a gutter."""
     least_gutter = 0.25
@@ -140,10 +141,15 @@ class LayoutThresholds:
     """Share of the width of all text from which the usual line is too long for that."""
     press_lines, press_width = 3, 7.0
     """Least lines of a column there, and its least width."""
-    press_word_gap, press_wide = 3.0, 1.35
-    """Widest gap between words of a line there, and how many times as wide text over several columns is."""
+    press_word_gap, press_title_gap, press_wide = 8.0, 3.0, 1.35
+    """Widest gap between words of a line there, in narrow justified columns, and of a heading; how many times as wide
+    text over several columns is."""
+    press_reach = (2.0, 5.0)
+    """Distance within which a line across tells that words are of one heading, of one line: the next row; some rows."""
     press_same_size = 0.75
     """Smallest ratio of heights in one block there: small headlines are 1.4 times as high as text."""
+    short_line = 3.0
+    """Width of a line whose height says little about its size."""
     press_depth = 12
     """Most times that a part of a page is cut again: drawn broadsheets need 5, and each cut takes time."""
     press_slack = 0.2

@@ -23,7 +23,7 @@ def folder_of(root: Path) -> Path:
     """
     resolved = root.expanduser().resolve()
     if not resolved.is_dir():
-        raise UsageError(f"{root} is not a folder", remedy="Name a folder with --root.")
+        raise UsageError(f"{root} is not a folder", remedy="Pass a folder with --root.")
     return resolved
 
 
@@ -37,7 +37,7 @@ def entries_of(root: Path, folder: str) -> list[str]:
         path = (root / folder).resolve()
         if not path.is_relative_to(root):
             raise InputError(f"{folder!r} is outside the folder that may be read", remedy="Name a folder in it.")
-        found = [each for each in path.iterdir() if not each.name.startswith(".")]
+        found = [entry for entry in path.iterdir() if not entry.name.startswith(".")]
     except (OSError, ValueError, RuntimeError) as error:
         raise MissingInputError(f"{folder!r} cannot be listed", remedy="Check the path.") from error
     names = []
@@ -57,7 +57,7 @@ def file_below(root: Path, source: str) -> Path:
     """The file that a path names, with all links resolved.
 
     Raises:
-        InputError: It is not below the root (without revealing whether it exists), does not exist, or is no file.
+        InputError: It is not below the root (without revealing whether it exists), does not exist, or is not a file.
     """
     try:
         # Links are resolved first: one inside the folder may lead out of it.
@@ -69,7 +69,7 @@ def file_below(root: Path, source: str) -> Path:
     if not inside:
         raise InputError(f"{source!r} is outside the folder that may be read", remedy="Name a file in that folder.")
     if stat.S_ISDIR(mode):
-        names = sorted(each.name + ("/" if each.is_dir() else "") for each in path.iterdir())
+        names = sorted(entry.name + ("/" if entry.is_dir() else "") for entry in path.iterdir())
         more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
         listed = ", ".join(names[:_LISTED])
         raise InputError(f"{source!r} is a folder", remedy=f"Name a file. It contains: {listed}{more}")

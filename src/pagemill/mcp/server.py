@@ -309,7 +309,7 @@ async def _page(documents: Documents, document: str, number: int) -> PageResult:
             # Giving either page would be a guess that the assistant could not notice.
             if found is not None and found.doc_id != page.doc_id:
                 remedy = f"Name one of its documents, such as {document}/{page.doc_id}; get_pages shows their ids."
-                raise UsageError(f"{document} holds several documents with a page {number}", remedy=remedy)
+                raise UsageError(f"{document} contains several documents with a page {number}", remedy=remedy)
             found = page
     if found is None:
         raise UsageError(f"document {document} has no finished page {number}")

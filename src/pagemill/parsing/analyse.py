@@ -11,16 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pagemill.config.modes import TablesMode
-from pagemill.document.geometry import Box, area, as_array, clip, intersection, shared_areas, union_box
+from pagemill.document.geometry import Box, area, as_array, clip, components, intersection, shared_areas, union_box
 from pagemill.document.labels import FIGURES, FORMULAS, Label
 from pagemill.document.page import PageError, PageResult, TextLine
 from pagemill.errors import PagemillError
 from pagemill.imaging.page import DecodedPage, TextLayer
+from pagemill.imaging.transforms import rotate_quarter
 from pagemill.imaging.types import Pixels
 from pagemill.late import cv2
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.fallback import complete_regions
 from pagemill.layout.misread import find_table, is_columns_of_text
+from pagemill.layout.reading_order import reading_order
 from pagemill.layout.text_blocks import rows_of as text_rows_of
 from pagemill.parsing.assemble import assemble_blocks, assemble_regions
 from pagemill.parsing.blocks import Block
@@ -29,7 +31,17 @@ from pagemill.parsing.formula_zones import SOURCE as FORMULA_SOURCE
 from pagemill.parsing.formula_zones import Zone, find_zones, with_zones
 from pagemill.parsing.headings import is_table_title
 from pagemill.parsing.inline_formulas import InlineFormulas, find_inline
-from pagemill.parsing.lines import lines_of_regions, rows_of
+from pagemill.parsing.lines import (
+    around,
+    corners_of,
+    direction,
+    lines_of_regions,
+    mapped,
+    moved,
+    quarter_turn,
+    rows_of,
+    runs_across,
+)
 from pagemill.parsing.listings import mark_listings
 from pagemill.parsing.lists import is_bulleted
 from pagemill.parsing.record import begun_record
@@ -54,6 +66,7 @@ def analyse_page(
     table_engine: StructureModel | None = None,
     *,
     by_typography: bool = False,
+    is_turned: bool = False,
 ) -> PageResult:
     """Build the record of a page. Computes for some milliseconds: call it on a thread.
 
@@ -65,21 +78,33 @@ def analyse_page(
         tables_mode: Who finds the rows and columns of tables.
         table_engine: The model for that; None: the embedded one.
         by_typography: Measure recognised lines on the pixels, and structure them as those of a text layer.
+        is_turned: The page was turned by a quarter, as its text runs down: what ran level there runs across now.
     """
     record = begun_record(ref, page)
     formulas: dict[int, str] = {}
     inline = InlineFormulas()
+    across: list[TextLine] = []
     if len(lines) > PARSING.max_lines:
         whole = (0.0, 0.0, float(record.width), float(record.height))
         regions = [DetectedRegion(box=whole, label=Label.TEXT, score=None, source="projection")]
-        message = f"the page has {len(lines)} lines of text; over {PARSING.max_lines} are not laid out, only listed"
+        message = f"the page has {len(lines)} lines of text; over {PARSING.max_lines} are listed without layout"
         record.errors.append(PageError(component="layout", category="too_large", message=message))
     else:
         lines = restore_bullets(lines, page.pixels)
-        regions = _regions(page, detected, lines, table_engine, record.errors)
+        across = [line for line in lines if runs_across(line)] if is_turned else []
+        level, found = _without_across(lines, detected, across)
+        regions = _regions(page, found, level, table_engine, record.errors)
         if page.text_layer is not None and page.text_layer.symbols:
             regions, formulas, inline = _with_formulas(page.text_layer, regions, lines, record.errors)
+        lines = [*level, *across]
     tables = _tables(regions, page.pixels, lines, tables_mode, table_engine, record.errors)
+    if across:
+        turned, their_tables = _laid_across(page, across, tables_mode, table_engine, record.errors)
+        start = len(lines) - len(across)
+        for index, table in their_tables.items():
+            places = tuple(start + place for place in table.line_indices)
+            tables[len(regions) + index] = replace(table, line_indices=places)
+        regions = [*regions, *turned]
     scanned = _scanned(page, regions, tables, lines, record) if by_typography else None
     if scanned is not None:
         assemble_blocks(record, *scanned)
@@ -102,7 +127,7 @@ def _scanned(
     try:
         return scanned_blocks(page.pixels, regions, tables, lines, record.page_number)
     except Exception as error:  # the regions show the structure, too
-        message = f"the structure is that of the layout engine: {type(error).__name__}: {error}"
+        message = f"the structure comes from the layout engine: {type(error).__name__}: {error}"
         record.errors.append(PageError(component="analysis", category="internal", message=message))
         return None
 
@@ -179,7 +204,7 @@ def _zone_blocks(zone: Zone) -> Iterator[Block]:
 
 
 def _formulas_as_text(error: Exception) -> PageError:
-    message = f"formulas are given as text: {type(error).__name__}: {error}"
+    message = f"formulas are output as text: {type(error).__name__}: {error}"
     return PageError(component="analysis", category="internal", message=message)
 
 
@@ -189,6 +214,8 @@ def _regions(
     lines: Sequence[TextLine],
     table_engine: StructureModel | None,
     errors: list[PageError],
+    *,
+    press: bool = False,
 ) -> list[DetectedRegion]:
     """The regions that layout detection found, corrected by lines and rules of the page, and those that it missed."""
     pixels = page.pixels
@@ -201,7 +228,7 @@ def _regions(
     found += tables
     if page.text_layer is not None:
         found += _missed_pictures(found, page.image_boxes, lines, page.size)
-    regions = complete_regions(found, [line.box for line in lines], pixels)
+    regions = complete_regions(found, [line.box for line in lines], pixels, press=press)
     regions = [part for region in regions for part in _without_title(region, regions, lines)]
     members = lines_of_regions(regions, lines)
     return mark_listings(_without_lists(regions, members), members)
@@ -219,6 +246,53 @@ def _with_formulas(
     except Exception as error:  # the lines hold all that is said
         errors.append(_formulas_as_text(error))
         return regions, {}, InlineFormulas()
+
+
+def _without_across(
+    lines: Sequence[TextLine], detected: Sequence[DetectedRegion], across: Sequence[TextLine]
+) -> tuple[Sequence[TextLine], Sequence[DetectedRegion]]:
+    """Lines, and regions, without those across the page."""
+    if not across:
+        return lines, detected
+    known = set(map(id, across))
+    found = [
+        region
+        for region in detected
+        if not (inside := _inside(region.box, lines)) or 2 * sum(id(line) in known for line in inside) <= len(inside)
+    ]
+    return [line for line in lines if id(line) not in known], found
+
+
+def _laid_across(
+    page: DecodedPage,
+    across: Sequence[TextLine],
+    mode: TablesMode,
+    engine: StructureModel | None,
+    errors: list[PageError],
+) -> tuple[list[DetectedRegion], dict[int, Table]]:
+    """The regions of lines across a page, laid out on the page as it was before it was turned, and their tables.
+
+    What stands close together is one part of the page: an advert, a headline.
+    """
+    degrees = -round(direction(across[0]) / 90) * 90 % 360
+    width, height = page.size
+    lines = [moved(line, quarter_turn(degrees, width, height)) for line in across]
+    upright = DecodedPage(pixels=rotate_quarter(page.pixels, degrees))
+    regions = _regions(upright, [], lines, engine, errors, press=True)
+    members = lines_of_regions(regions, lines)
+    heights = [min((line.box[3] - line.box[1] for line in members[i]), default=0.0) for i in range(len(regions))]
+    boxes = as_array(region.box for region in regions)
+    gaps = (np.maximum(boxes[:, None, :2], boxes[:, :2]) - np.minimum(boxes[:, None, 2:], boxes[:, 2:])).max(axis=2)
+    near = np.argwhere(gaps < PARSING.part_gap * np.minimum.outer(heights, heights)).tolist()
+    order = reading_order(boxes, [region.label for region in regions], upright.size)
+    parts = {int(member): part for part, group in enumerate(components(len(regions), near)) for member in group}
+    tables = _tables(regions, upright.pixels, lines, mode, engine, errors)
+    back = quarter_turn(360 - degrees, *upright.size)
+    laid = [
+        replace(regions[i], box=around(mapped(back, corners_of(regions[i].box))), polygon=None, part=parts[i])
+        for i in order
+    ]
+    return laid, {place: tables[i] for place, i in enumerate(order) if i in tables}
 
 
 def _is_covered(box: Box, regions: Iterable[DetectedRegion]) -> bool:
@@ -260,7 +334,7 @@ def _found_tables(
     try:
         boxes = [clip(box, pixels.shape[1], pixels.shape[0]) for box in engine.find(pixels)]
     except Exception as raised:
-        message = f"tables are those of the layout engine alone: {type(raised).__name__}: {raised}"
+        message = f"tables come from the layout engine alone: {type(raised).__name__}: {raised}"
         errors.append(PageError(component="table", category="engine", message=message))
         return []
     known = [region for region in detected if region.label is Label.TABLE]
@@ -466,7 +540,7 @@ def _tables(
             if table is not None:
                 tables[index] = table
         except Exception as error:
-            message = f"the table at ({place}) is given as text lines: {type(error).__name__}: {error}"
+            message = f"the table at ({place}) is output as text lines: {type(error).__name__}: {error}"
             errors.append(PageError(component="table", category="internal", message=message))
     return tables
 

@@ -79,14 +79,18 @@ def assemble_regions(
     mark_margins(blocks, width, height, body)
     keep_fields(blocks)
     mark_captions(blocks)
+    text = [i for i, block in enumerate(blocks) if block.part is None]
+    ranks = _ranks(blocks)
     order = reading_order(
-        as_array(block.box for block in blocks),
-        [block.label for block in blocks],
+        as_array(blocks[i].box for i in text),
+        [blocks[i].label for i in text],
         (width, height),
-        [leading_number(block.plain) for block in blocks],
-        _ranks(blocks),
+        [leading_number(blocks[i].plain) for i in text],
+        None if ranks is None else [ranks[i] for i in text],
         right_to_left=is_right_to_left("".join(line.text for line in lines)),
+        line_height=body / PARSING.ocr_em,
     )
+    order = _with_parts(blocks, [text[place] for place in order], body)
     mark_broken_words([block.rows for block in blocks], None)
     mark_hyphens([block.rows for block in blocks])
     blocks = [part for block in (blocks[i] for i in order) for part in _split(block, body)]
@@ -113,6 +117,33 @@ def assemble_blocks(record: PageResult, blocks: Sequence[Block], inline: InlineF
     mark_continuations(record.regions, lambda region, _: _is_cut(blocks[region.index]))
     link_captions(record.regions, record.height)
     mark_numbers(record.regions)
+
+
+def _with_parts(blocks: Sequence[Block], order: list[int], body: float) -> list[int]:
+    """An order of blocks with those of parts of a vertical newspaper, which was turned, that run across its text.
+
+    Headlines come before the tier at their right. Adverts and tables follow the article under which they stand: they
+    come before the next headline.
+    """
+    parts: defaultdict[int, list[int]] = defaultdict(list)
+    for index, block in enumerate(blocks):
+        if block.part is not None:
+            parts[block.part].append(index)
+    boxes = {part: union_box(blocks[i].box for i in members) for part, members in parts.items()}
+    large = {i for i, block in enumerate(blocks) if block.rows and block.size > PARSING.title_size * body}
+    heads = {part for part, members in parts.items() if len(members) == 1 and members[0] in large}
+    order = list(order)
+    for part in sorted(parts, key=lambda part: (part not in heads, -boxes[part][0])):
+        x1, _, x2, y2 = boxes[part]
+        if part in heads:
+            after = [place for place, i in enumerate(order) if blocks[i].box[0] >= (x1 + x2) / 2]
+            place = min(after, default=len(order))
+        else:
+            over = [place for place, i in enumerate(order) if blocks[i].box[0] < x2 and blocks[i].box[2] > x1]
+            place = 1 + max((p for p in over if blocks[order[p]].box[1] < y2), default=-1)
+            place += next((n for n, i in enumerate(order[place:]) if blocks[i].label in TITLES), len(order) - place)
+        order[place:place] = parts[part]
+    return order
 
 
 def _ranks(blocks: Sequence[Block]) -> list[int | None] | None:
@@ -153,7 +184,8 @@ def blocks_of(
         # "reference" frames a bibliography, which its items fill; one that holds lines itself is to be read.
         label = Label.REFERENCE_CONTENT if region.label is Label.REFERENCE else region.label
         block = Block(boxes[i], label, [], region.source, region.score, region.polygon)
-        block.rank, block.table, block.latex = region.order, tables.get(i), formulas.get(i)
+        block.rank, block.part = region.order, region.part
+        block.table, block.latex = tables.get(i), formulas.get(i)
         if region.label in FIGURES or block.table is not None:
             block.inner_lines = tuple(line for row in rows_of(own) for line in row.lines)
         else:

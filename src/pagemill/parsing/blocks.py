@@ -9,7 +9,7 @@ import msgspec
 
 from pagemill.document.geometry import Box, Point, union_box
 from pagemill.document.labels import Label
-from pagemill.document.page import Furniture, TextLine
+from pagemill.document.page import ANNOTATION, Furniture, TextLine
 from pagemill.parsing.lines import Row, rows_of, weighted_median
 from pagemill.tables.table import Table
 
@@ -25,6 +25,8 @@ class Block(msgspec.Struct, eq=False):
     polygon: tuple[Point, ...] | None = None
     rank: int | None = None
     """Place in the reading order that the layout model predicts."""
+    part: int | None = None
+    """Of blocks that are read one after the other the number of what they are part of."""
     table: Table | None = None
     latex: str | None = None
     """Of a display formula whose symbols are known."""
@@ -49,8 +51,13 @@ class Block(msgspec.Struct, eq=False):
 
     @property
     def measured(self) -> bool:
-        """Whether a text layer states all font sizes, which are estimated else."""
+        """Whether all font sizes are known, from a text layer or measured on the letters; else they are estimated."""
         return all(line.font_size for line in self.lines)
+
+    @property
+    def recognized(self) -> bool:
+        """Whether its text is recognised, not that of a text layer."""
+        return any(line.engine not in ("text-layer", ANNOTATION) for line in self.lines)
 
     @property
     def plain(self) -> str:

@@ -39,7 +39,7 @@ _LOST = re.compile("[\ufffd\\w]\ufffd")
 
 _SAID = 60
 """Characters of what is left out that a note shows."""
-_COMPARE = "Compare the text with the page, or have its pixels read: --text-layer never."
+_COMPARE = "Compare the text with the page, or recognize the pixels: --text-layer never."
 _of_layer = partial(PageError, component="text_layer", category=LAYER_MISMATCH, remedy=_COMPARE)
 _of_reading = partial(PageError, component="recognition")
 _unread = partial(_of_reading, category="empty_text")
@@ -109,7 +109,7 @@ def doubts_of(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> 
         yield _of_reading(
             category=UNRELIABLE,
             message=f"the text is not reliable (quality {read.quality:.2f} of 1): another script or a bad scan",
-            remedy="Install the language of the page and name it with --lang (docs/languages.md).",
+            remedy="Install the language of the page and pass it with --lang (docs/languages.md).",
         )
 
 
@@ -154,7 +154,7 @@ def lost_lines(count: int) -> Iterator[PageError]:
         found = "1 line of the text layer was" if count == 1 else f"{count} lines of the text layer were"
         yield _unread(
             message=f"{found} not taken, and recognition read nothing there",
-            remedy="Compare the text with the page, take the layer (--text-layer always), or have a model read it.",
+            remedy="Compare the text with the page, use the layer (--text-layer always), or read it with a model.",
         )
 
 
@@ -163,7 +163,7 @@ def unmapped_characters(lines: Sequence[TextLine]) -> Iterator[PageError]:
     count = sum(bool(_LOST.search(line.text)) or is_unmapped(line) for line in lines)
     if count:
         found = "1 line of the text layer has" if count == 1 else f"{count} lines of the text layer have"
-        yield _of_layer(message=f"{found} characters without Unicode values, which are given as U+FFFD")
+        yield _of_layer(message=f"{found} characters without Unicode values, which are output as U+FFFD")
 
 
 def unsaid_text(reason: str, remedy: str | None = None) -> PageError:
@@ -176,9 +176,8 @@ def plain_formulas(record: PageResult) -> Iterator[PageError]:
     for region in unread_formulas(record):
         yield _of_reading(
             category=LOW_CONFIDENCE,
-            message="the formula is given as the signs that were read in it, all on the line: compare it with its "
-            "picture",
-            remedy="Have formulas read by a model: pagemill models download cpu-best, or --recognition-engine vlm.",
+            message="the formula is output as plain characters on one line: compare it with its picture",
+            remedy="Recognize formulas with a model: pagemill models download cpu-best, or --recognition-engine vlm.",
             region=region.index,
         )
 

@@ -48,6 +48,8 @@ def set_levels(
         _mark_title(headings, blocks, height, body, is_first=page_number is not None)
     ranks: list[float] = []
     alike = PARSING.same_level if all(block.measured for block in headings) else PARSING.same_level_read
+    if alike == PARSING.same_level and any(block.recognized for block in headings):
+        alike = PARSING.same_level_measured
     for size in sorted((block.size for block in headings if block.label is not Label.DOC_TITLE), reverse=True):
         if not ranks or size < alike * ranks[-1]:
             ranks.append(size)

@@ -103,10 +103,15 @@ def weighted_median(values: Sequence[float], weights: Sequence[float]) -> float:
     return float(np.quantile(values, 0.5, weights=weights, method="inverted_cdf"))
 
 
+def runs_across(line: TextLine) -> bool:
+    """Whether a line is known to run up or down the page."""
+    return 45 < abs(direction(line)) < 135
+
+
 def is_vertical(line: TextLine) -> bool:
     """Whether a line runs up or down the page."""
     x1, y1, x2, y2 = line.box
-    return 45 < abs(direction(line)) < 135 or (len(line.text.strip()) > 2 and y2 - y1 > 2.0 * (x2 - x1))
+    return runs_across(line) or (len(line.text.strip()) > 2 and y2 - y1 > 2.0 * (x2 - x1))
 
 
 def is_mostly_vertical(lines: Sequence[TextLine]) -> bool:

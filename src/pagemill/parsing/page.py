@@ -15,12 +15,13 @@ from pagemill.document.page import DOUBTS, Furniture, PageError, PageResult, Sta
 from pagemill.errors import LanguageError, PagemillError, PageTimeoutError, WorkerCrashError
 from pagemill.export.markdown import strip_marks, with_markdown
 from pagemill.imaging.encode import PREVIEW_SIDE
+from pagemill.imaging.photograph import evenly_lit
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.document_page import read_part, record_of_part
 from pagemill.parsing.line_reading import read_again, read_by_lines
 from pagemill.parsing.model_reading import read_by_model
 from pagemill.parsing.page_run import DECODE, PageRun, PageServices, PageTicket
-from pagemill.parsing.photographs import unwarp_page
+from pagemill.parsing.photographs import level_photograph, unwarp_page
 from pagemill.parsing.picture_reading import read_pictures
 from pagemill.parsing.quality import assess
 from pagemill.parsing.record import Files, PreparedPage, begun_record
@@ -116,7 +117,7 @@ def dead_page(ref: PageRef) -> ParsedPage:
     error = PageError(
         component="worker",
         category=WorkerCrashError.category,
-        message=f"the process died ({ref.death}) while this page, and no other, was in flight",
+        message=f"the process died ({ref.death}) while only this page was in flight",
         remedy="Convert the page to an image of moderate size with another program, or give the process more memory.",
     )
     record = begun_record(ref)
@@ -218,8 +219,15 @@ async def _unwarp(run: PageRun) -> None:
     previewed = run.ref.position < run.settings.preview_pages
     flat = await run.compute("unwarping", unwarp_page, run.page, mode, previewed=previewed)
     if flat is not None:
+        photograph = run.page.pixels
         run.page, run.photograph = flat
         log.info("laid flat: %s", "it is a photograph" if mode is PhotographMode.AUTO else "--photographs always")
+        if not run.settings.recognition.reads_regions:
+            lit = await run.compute("unwarping", evenly_lit, run.page.pixels)
+            with run.stage("unwarping"):
+                lines = await run.services.detect_lines(lit)
+            flat = await run.compute("unwarping", level_photograph, flat, photograph, lit, lines)
+            run.page, run.photograph = flat
 
 
 def _complete(run: PageRun, record: PageResult) -> None:
@@ -261,12 +269,12 @@ def _failed_by(run: PageRun, raised: Exception) -> ParsedPage:
     elif run.limit.expired():
         error = PageTimeoutError(
             f"the page took longer than {run.settings.page_timeout_s:g} s (in {run.last_stage})",
-            remedy="Give it more time with --page-timeout.",
+            remedy="Allow more time with --page-timeout.",
         )
     elif isinstance(raised, MemoryError):
         error = PagemillError(
             "there was not enough memory for the page",
-            remedy="Keep fewer pages in flight (--pages-in-flight), or give the process more memory.",
+            remedy="Reduce the pages in flight (--pages-in-flight), or give the process more memory.",
         )
     else:
         log.error("the page failed", exc_info=raised)

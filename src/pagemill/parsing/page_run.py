@@ -20,7 +20,7 @@ from pagemill.imaging.types import Pixels
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.photographs import Photograph
 from pagemill.parsing.text_layer_soundness import Judgement
-from pagemill.recognition.base import Problem, RecognizedFormula, RegionReader
+from pagemill.recognition.base import DetectedLine, Problem, RecognizedFormula, RegionReader
 from pagemill.sources.base import EncodedImage, PageRef, PdfPage
 from pagemill.tables.structure_model import StructureModel
 
@@ -50,6 +50,9 @@ class PageServices(Protocol):
 
     async def read(self, pixels: Pixels, languages: Sequence[str] | None, *, bends: bool = False) -> ReadPage:
         """Find and read all lines of text, in microbatches with other pages."""
+
+    async def detect_lines(self, pixels: Pixels) -> list[DetectedLine]:
+        """Find all lines of text."""
 
     async def table_engine(self) -> StructureModel:
         """The model for rows and columns of tables that the settings name, loaded. Not asked for the embedded one."""

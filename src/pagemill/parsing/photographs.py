@@ -14,9 +14,10 @@ import msgspec
 import numpy as np
 
 from pagemill.config.modes import PhotographMode
-from pagemill.document.geometry import Point, clip
+from pagemill.document.geometry import Point, clip, union_box
 from pagemill.document.page import PageResult, TextLine, Word
 from pagemill.imaging.encode import PREVIEW_SIDE
+from pagemill.imaging.levelling import levelled
 from pagemill.imaging.page import DecodedPage
 from pagemill.imaging.photograph import photographed_area
 from pagemill.imaging.transforms import fit, rotate_quarter
@@ -25,6 +26,7 @@ from pagemill.imaging.unwarping import NAME, Sheet, find_sheet
 from pagemill.parsing.lines import around, corners_of, mapped, quarter_turn
 from pagemill.parsing.record import move_region
 from pagemill.parsing.thresholds import PARSING
+from pagemill.recognition.base import DetectedLine
 
 
 class Photograph(msgspec.Struct, frozen=True, eq=False):
@@ -106,6 +108,39 @@ def unwarp_page(page: DecodedPage, mode: PhotographMode, *, previewed: bool) -> 
     flat = replace(page, pixels=sheet.flatten(page.pixels), text_layer=None, image_boxes=())
     small = fit(page.pixels, PREVIEW_SIDE) if previewed else np.empty((0, 0, 3), dtype=np.uint8)
     return flat, Photograph(sheet, width, height, small)
+
+
+def level_photograph(
+    flat: tuple[DecodedPage, Photograph], pixels: Pixels, lit: Pixels, lines: Sequence[DetectedLine]
+) -> tuple[DecodedPage, Photograph]:
+    """Make the lines of a page level that was laid flat.
+
+    Args:
+        flat: What `unwarp_page` found.
+        pixels: The photograph.
+        lit: The flat page, evenly lit.
+        lines: That were found on it.
+    """
+    page, photograph = flat
+    curves = [curve for line in lines if len(curve := _middle(line))]
+    if not curves:
+        return flat
+    text = union_box(line.box for line in lines)
+    height = float(np.median([math.dist(line.polygon[0], line.polygon[3]) for line in lines]))
+    sheet = levelled(photograph.sheet, lit, curves, text, height)
+    if sheet is photograph.sheet:
+        return flat
+    return replace(page, pixels=sheet.flatten(pixels)), msgspec.structs.replace(photograph, sheet=sheet)
+
+
+def _middle(line: DetectedLine) -> Floats:
+    """Points along the middle of a line, shape (n, 2); none of one too short to show how it runs."""
+    if line.middle:
+        return np.array(line.middle)
+    a, b, c, d = np.array(line.polygon)
+    start, end = (a + d) / 2, (b + c) / 2
+    is_long = end[0] - start[0] > PARSING.shows_slope * math.dist(a, d)
+    return np.linspace(start, end, 4)[1:3] if is_long else np.empty((0, 2))
 
 
 def _densely(corners: Sequence[Point]) -> list[Point]:

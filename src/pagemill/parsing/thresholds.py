@@ -78,6 +78,8 @@ class ParsingThresholds:
     the text below it."""
     ocr_em = 0.72
     """Font size over the height of a detected line, whose box includes ascenders, descenders and a margin."""
+    part_gap = 0.4
+    """Gap in line heights within which lines across a vertical newspaper are of one advert: mastheads are 0.5 away."""
     row_distance = 0.55
     """Distance of middles within which lines are one row."""
     row_overlap = 0.5
@@ -152,8 +154,10 @@ class ParsingThresholds:
     heading_rows = 3
     same_level = 0.95
     """Least size of headings of one level over the largest of them."""
+    same_level_measured = 0.9
+    """The same where font sizes are measured on the letters: of one level, they differ by up to a tenth."""
     same_level_read = 0.78
-    """The same for rows measured in pixels."""
+    """The same where the heights of recognised rows are all that is known."""
     press_lines = 8
     """Least lines of a column of the press, on a page with fonts: cells of tables have fewer."""
     title_size = 1.35
@@ -388,6 +392,8 @@ class ParsingThresholds:
     # Pages read by a model.
     open_characters = 40
     """Characters from which a text without a full stop at its end is a paragraph that continues, and not a label."""
+    shows_slope = 4.0
+    """Heights from which a line shows by its corners how it runs: letters that reach down turn shorter ones."""
     outline_points = 9
     """Points of each side of a box that are put into a photograph: of a side bent as much as severity 1 of the camera
     does, what lies between them is 0.5 pixels off."""

@@ -18,7 +18,17 @@ from pagemill.imaging.page import DecodedPage
 from pagemill.imaging.transforms import WHITE, rotate_quarter
 from pagemill.late import cv2
 from pagemill.parsing.fields import with_marks
-from pagemill.parsing.lines import Affine, around, corners_of, direction, mapped, moved, quarter_turn, weighted_median
+from pagemill.parsing.lines import (
+    Affine,
+    around,
+    corners_of,
+    direction,
+    mapped,
+    moved,
+    quarter_turn,
+    runs_across,
+    weighted_median,
+)
 from pagemill.parsing.record import move_region
 from pagemill.parsing.thresholds import PARSING
 
@@ -140,10 +150,11 @@ def _turn_about_middle(page: DecodedPage, skew: float) -> Affine:
 def _level(line: TextLine) -> TextLine:
     """The line with its box as its outline, and words as tall as the line: boxes around slanted ones are taller.
 
-    A line that stands on its head keeps its outline, which tells its direction.
+    One that runs across the page stays as it is, and one that stands on its head keeps its outline, which tells its
+    direction.
     """
-    _, y1, _, y2 = line.box
-    if abs(direction(line)) > _HEAD_DOWN:
+    if runs_across(line) or abs(direction(line)) > _HEAD_DOWN:
         return line
+    _, y1, _, y2 = line.box
     words = tuple(msgspec.structs.replace(word, box=(word.box[0], y1, word.box[2], y2)) for word in line.words)
     return msgspec.structs.replace(line, polygon=None, words=words)

@@ -145,8 +145,8 @@ def make_profile(
         machine: Properties of the machine.
         gpus: Use of the GPUs.
     """
-    # To the last page, not to the end of the process: reports and clean-up are no throughput.
-    wall = max(trace.last_page - trace.begun, 1e-9)
+    # To the last page, not to the end of the process: reports and clean-up are not throughput.
+    wall = max(trace.last_page - trace.started, 1e-9)
     by_stage: defaultdict[str, Figures] = defaultdict(Figures)
     by_resource: defaultdict[str, float] = defaultdict(float)
     demand: defaultdict[tuple[str, str], float] = defaultdict(float)
@@ -200,7 +200,7 @@ def make_profile(
         pages=trace.pages,
         failed=trace.failed,
         wall_s=wall,
-        first_page_s=trace.first_page and trace.first_page - trace.begun,
+        first_page_s=trace.first_page and trace.first_page - trace.started,
         pages_per_s=trace.pages / wall,
         peak_memory_mib=peak_memory_mib,
         resources=[cpu, *resources],

@@ -111,14 +111,14 @@ class PageSpans:
             "pagemill.stage": span.stage,
             "pagemill.resource": span.resource,
             "pagemill.items": span.items,
-            "pagemill.queued_s": span.begun - span.queued,
+            "pagemill.queued_s": span.started - span.queued,
             "pagemill.cpu_s": span.cpu,
         }
-        self._add(f"{span.stage}: {span.operation}", span.page, span.begun, span.ended, attributes)
+        self._add(f"{span.stage}: {span.operation}", span.page, span.started, span.ended, attributes)
 
-    def waited(self, stage: str, page: str, begun: float, ended: float) -> None:
+    def waited(self, stage: str, page: str, started: float, ended: float) -> None:
         """Export a page's time in a stage."""
-        self._add(stage, page, begun, ended, {"pagemill.stage": stage})
+        self._add(stage, page, started, ended, {"pagemill.stage": stage})
 
     def moved(self, stage: str, size: int) -> None:
         """Nothing: bytes are not exported."""
@@ -141,10 +141,10 @@ class PageSpans:
         for span in left.values():
             span.end()
 
-    def _add(self, name: str, page: str, begun: float, ended: float, attributes: dict[str, Any]) -> None:
+    def _add(self, name: str, page: str, started: float, ended: float, attributes: dict[str, Any]) -> None:
         from opentelemetry.trace import set_span_in_context
 
-        start = self._nanos(begun)
+        start = self._nanos(started)
         context = None
         if page:
             attributes["pagemill.page"] = page

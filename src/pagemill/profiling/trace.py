@@ -45,12 +45,12 @@ class Figures:
 
     def add(self, span: Span) -> None:
         """Count a span."""
-        seconds = span.ended - span.begun
+        seconds = span.ended - span.started
         self.calls += 1
         self.items += span.items
         self.busy += seconds
         self.cpu += span.cpu
-        self.queued += span.begun - span.queued
+        self.queued += span.started - span.queued
         self.longest = max(self.longest, seconds)
         # The logarithm of 0 does not exist, and clocks have steps.
         self.classes[math.floor(math.log(max(seconds, 1e-7)) / _STEP)] += 1
@@ -88,7 +88,7 @@ class Trace:
     """Listens to a run (:class:`pagemill.tracing.Listener`). Thread-safe."""
 
     def __init__(self) -> None:
-        self.begun = time.perf_counter()
+        self.started = time.perf_counter()
         self.spans: list[Span] = []
         self.left_out = 0
         """Spans beyond :data:`MAX_SPANS`, which are only counted in the figures."""
@@ -97,7 +97,7 @@ class Trace:
         self.pages = self.failed = 0
         self.first_page: float | None = None
         """When the first page was written."""
-        self.last_page = self.begun
+        self.last_page = self.started
         self.bytes: defaultdict[str, int] = defaultdict(int)
         self._lock = threading.Lock()
 
@@ -111,12 +111,12 @@ class Trace:
             else:
                 self.left_out += 1
 
-    def waited(self, stage: str, page: str, begun: float, ended: float) -> None:
+    def waited(self, stage: str, page: str, started: float, ended: float) -> None:
         """Record that a page has left a stage."""
         with self._lock:
             waits = self.waits[stage]
             waits.pages += 1
-            waits.seconds += ended - begun
+            waits.seconds += ended - started
 
     def moved(self, stage: str, size: int) -> None:
         """Record bytes that went through a stage."""
@@ -148,9 +148,9 @@ class Trace:
                 named.add((span.resource, track))
                 yield _event("M", "process_name", process, track, args={"name": span.resource})
                 yield _event("M", "thread_name", process, track, args={"name": f"{span.resource} {track}"})
-            details = {"operation": span.operation, "queued_ms": round(1000 * (span.begun - span.queued), 3)}
+            details = {"operation": span.operation, "queued_ms": round(1000 * (span.started - span.queued), 3)}
             details |= {"page": span.page} if span.page else {"items": span.items}
-            micros = {"ts": self._micros(span.begun), "dur": round(1e6 * (span.ended - span.begun), 1)}
+            micros = {"ts": self._micros(span.started), "dur": round(1e6 * (span.ended - span.started), 1)}
             yield _event("X", span.stage, process, track, cat=span.resource, args=details, **micros)
         for name, samples in gpus.items():
             for sample in samples:
@@ -164,7 +164,7 @@ class Trace:
         yield "{}]}\n"
 
     def _micros(self, moment: float) -> float:
-        return round(1e6 * (moment - self.begun), 1)
+        return round(1e6 * (moment - self.started), 1)
 
 
 def tracks(spans: list[Span]) -> Iterator[tuple[int, Span]]:
@@ -172,7 +172,7 @@ def tracks(spans: list[Span]) -> Iterator[tuple[int, Span]]:
     ends: defaultdict[str, list[float]] = defaultdict(list)
     places: dict[tuple[str, int], int] = {}
     counts: defaultdict[str, int] = defaultdict(int)
-    for span in sorted(spans, key=lambda span: span.begun):
+    for span in sorted(spans, key=lambda span: span.started):
         if span.worker:
             place = (span.resource, span.worker)
             if place not in places:
@@ -182,7 +182,7 @@ def tracks(spans: list[Span]) -> Iterator[tuple[int, Span]]:
             continue
         # Spans of servers have no thread: each takes the first track that is free, as few as there were at once.
         free = ends[span.resource]
-        track = next((at for at, ended in enumerate(free) if ended <= span.begun), len(free))
+        track = next((at for at, ended in enumerate(free) if ended <= span.started), len(free))
         if track == len(free):
             free.append(span.ended)
         free[track] = span.ended

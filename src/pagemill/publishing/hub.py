@@ -64,7 +64,7 @@ class HubDataset:
         except ImportError as error:
             raise lacks_extra(f"publishing needs the Hub's client ({error})", "hub") from error
         if not (self.token or get_token()):
-            raise OutputError("there is no token for the Hub", remedy=_LOGIN)
+            raise OutputError("no token for the Hub", remedy=_LOGIN)
 
     def publish(self, folder: Path, manifest: Manifest, report: Report = lambda file, size: None) -> str:
         """Upload missing files, commit, and verify the result against the manifest, after :meth:`check`.
@@ -150,7 +150,7 @@ class HubDataset:
         except ValueError as error:
             raise OutputError(
                 f"the Hub rejects the card: {self._without_token(str(error))}",
-                remedy="Name another --licence: https://huggingface.co/docs/hub/repositories-licenses lists them.",
+                remedy="Choose another --licence: https://huggingface.co/docs/hub/repositories-licenses lists them.",
             ) from error
 
     def _refuse_mixing(self, listed: dict[str, Any], earlier: set[str] | None, manifest: Manifest) -> None:
@@ -167,7 +167,7 @@ class HubDataset:
             )
         if foreign:
             raise OutputError(
-                f"{self.repository} holds other files, {foreign[0]} for one",
+                f"{self.repository} contains other files, such as {foreign[0]}",
                 remedy="Publish under another name, on a branch of its own (--revision), or delete them there first.",
             )
 

@@ -97,13 +97,13 @@ class StoredDataset:
                 self._refuse_foreign(manifest)
             elif foreign := in_the_way(self._files(maxdepth=_DEPTH), earlier, manifest):
                 raise OutputError(
-                    f"{self._shown} holds other files, {foreign[0]} for one",
+                    f"{self._shown} contains other files, such as {foreign[0]}",
                     remedy="Move them away, or choose an empty or new place.",
                 )
             stale = earlier.keys() - {file.path for file in manifest.files}
-            begun = replace(manifest, files=(*manifest.files, *(earlier[path] for path in sorted(stale))))
+            partial = replace(manifest, files=(*manifest.files, *(earlier[path] for path in sorted(stale))))
             # Before the first file: after a death in between, a later run knows which files there are ours.
-            self._copy(begun.encoded(), _PENDING)
+            self._copy(partial.encoded(), _PENDING)
             for file in manifest.files:
                 report(file, 0)
                 if not self._has(file):
@@ -136,7 +136,7 @@ class StoredDataset:
             raise OutputError(f"{self._shown} is read-only", remedy="Name a folder, or a URL such as s3://bucket/x.")
         if self.url.lower().startswith("hf://"):
             raise OutputError(
-                f"{self.url} is on the Hub", remedy="Name it with --repo USER/NAME: one commit shows all."
+                f"{self.url} is on the Hub", remedy="Pass it with --repo USER/NAME: one commit shows all."
             )
         try:
             self._filesystem, root = url_to_fs(self.url)
@@ -161,7 +161,9 @@ class StoredDataset:
         except FileNotFoundError:
             return None
         if found is None:
-            raise OutputError(f"{self._shown} holds a {name} that is not ours", remedy="Choose another place.")
+            raise OutputError(
+                f"{self._shown} contains a {name} that pagemill did not write", remedy="Choose another place."
+            )
         return [
             file for file in found.files if not {"", ".", ".."} & set(file.path.split("/")) and "\\" not in file.path
         ]
@@ -172,7 +174,7 @@ class StoredDataset:
         path = next((path for path in self._files() if path not in ours), None)  # one suffices, a bucket may be large
         if path is not None:
             raise OutputError(
-                f"{self._shown} holds other files, {path} for one", remedy="Choose an empty or new place."
+                f"{self._shown} contains other files, such as {path}", remedy="Choose an empty or new place."
             )
 
     def _files(self, maxdepth: int | None = None) -> Iterator[str]:

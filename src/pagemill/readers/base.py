@@ -27,9 +27,10 @@ DPI = 96.0
 PART_CHARACTERS = 20_000
 """A document without pages is cut into parts of about so many characters, some seven printed pages."""
 TABLE_CELLS = 4_000
-"""Most cells of a table on one page; the rest of it is on the next ones. Exports refuse tables of over 20,000."""
+"""Maximum number of cells of a table on one page; the rest of it is on the next ones. Exports refuse tables of over
+20,000."""
 _TABLE_SLOTS = 40_000
-"""Places of a table's grid from which it goes on on the next page: its cells may be far from each other."""
+"""Places of a table's grid from which it continues on the next page: its cells may be far from each other."""
 _MOST_SLOTS = 1_000_000
 """Places of a grid that cannot be cut, as its cells span all rows."""
 MOST_PARTS = 20_000
@@ -66,7 +67,7 @@ class Block(msgspec.Struct, kw_only=True, omit_defaults=True):
     """In pixels of its page; None for a block that is somewhere on it."""
     picture: Picture | None = None
     continues: bool = False
-    """The block goes on with the first one of the next part."""
+    """The block continues with the first one of the next part."""
 
 
 class Part(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -78,7 +79,7 @@ class Part(msgspec.Struct, kw_only=True, omit_defaults=True):
     metadata: dict[str, Any] = {}
     """What the record's metadata says: the name of a sheet, say. Plain JSON values."""
     notes: list[str] = []
-    """What a user should know, and what is no failure: a sheet is hidden."""
+    """What a user should know, and what is not a failure: a sheet is hidden."""
     warnings: list[str] = []
     """What of the page could not be read."""
 
@@ -131,7 +132,7 @@ class Inline:
         self.spans += (Span(start, self._length, mark, target) for mark, target in marks)
 
     def end_line(self, mark: str = "\n") -> None:
-        """Append a line break, or another mark, in place of the spaces at the end."""
+        """Append a line break, or another mark, instead of the spaces at the end."""
         while self.last == " ":
             piece = self._pieces.pop()
             kept = piece.rstrip(" ")
@@ -162,15 +163,15 @@ class Inline:
         whole.extend(self)
         return whole
 
-    def blocks(self, **told: Any) -> list[Block]:
+    def blocks(self, **fields: Any) -> list[Block]:
         """The text as one block, without white space at its ends; no block where nothing is left."""
         lead = self._length - len(self.text.lstrip())
         text = self.text.strip()
         if not text:
             return []
         if self.has_formula:
-            told.setdefault("content_format", ContentFormat.MARKDOWN)
-        return [Block(content=text, spans=tidy(text, shifted(self.spans, -lead)), **told)]
+            fields.setdefault("content_format", ContentFormat.MARKDOWN)
+        return [Block(content=text, spans=tidy(text, shifted(self.spans, -lead)), **fields)]
 
 
 def heading(inline: Inline, level: int) -> list[Block]:
@@ -207,12 +208,12 @@ def displayed(text: str, formulas: Sequence[str]) -> list[Block]:
 
 def note(text: Inline, label: Label, *, number: str = "", author: str = "") -> list[Block]:
     """A note behind its raised number, or a comment behind its author's name."""
-    said = Inline(f"{author}: " if author else "")
+    body = Inline(f"{author}: " if author else "")
     if number:
-        said.add(number, [(Mark.SUPERSCRIPT, None)])
-        said.add(" ")
-    said.extend(text)
-    return said.blocks(label=label)
+        body.add(number, [(Mark.SUPERSCRIPT, None)])
+        body.add(" ")
+    body.extend(text)
+    return body.blocks(label=label)
 
 
 class Nesting:
@@ -248,8 +249,8 @@ def cell(
     )
 
 
-def tables(cells: Sequence[Cell], caption: str = "", **told: Any) -> Iterator[Block]:
-    """A table as a block, or one of over :data:`TABLE_CELLS` as several that go on with each other.
+def tables(cells: Sequence[Cell], caption: str = "", **fields: Any) -> Iterator[Block]:
+    """A table as a block, or one of over :data:`TABLE_CELLS` as several that continue with each other.
 
     It is cut between rows that no cell spans.
     """
@@ -281,7 +282,7 @@ def tables(cells: Sequence[Cell], caption: str = "", **told: Any) -> Iterator[Bl
             content=table.to_html(),
             content_format=ContentFormat.HTML,
             continues=number < len(pieces),
-            **told,
+            **fields,
         )
 
 
@@ -290,9 +291,9 @@ def unread(lost: Mapping[str, int]) -> list[str]:
     return [f"not read: {count(number, noun)}" for noun, number in lost.items() if number]
 
 
-def in_parts(blocks: Iterable[Block], **told: Any) -> Iterator[Part]:
+def in_parts(blocks: Iterable[Block], **fields: Any) -> Iterator[Part]:
     """A run of blocks as parts of bounded size. What is a heading begins the next part, rather than ending one."""
-    part, size, has_text = Part(**told), 0, False
+    part, size, has_text = Part(**fields), 0, False
     for block in blocks:
         length = len(block.content or "")
         if has_text and (size + length > PART_CHARACTERS or part.blocks[-1].continues):

@@ -162,7 +162,7 @@ class _Field:
 
     instruction: str = ""
     is_result: bool = False
-    """Its result has begun, which is what it shows."""
+    """Whether its result, which is what it shows, has started."""
     inner: Inline = field(default_factory=Inline)
     """Results of fields in its instruction: shown where it has no result of its own."""
 
@@ -192,7 +192,7 @@ class _Reader:
         if self._body is None:
             raise CorruptInputError("the Word document has no body", remedy="Save it again.")
         styles = opened.styles.element.iterfind(f"{_W}style")
-        self._styles = {name: each for each in styles if (name := each.get(f"{_W}styleId"))}
+        self._styles = {name: style for style in styles if (name := style.get(f"{_W}styleId"))}
         self._lists: dict[str, str] = {}
         """Abstract list of each numbered list: several share one, and continue its numbers."""
         self._numbers = self._numbering()
@@ -204,8 +204,8 @@ class _Reader:
         self._fields: list[_Field] = []
         """Those that are open: one may be inside of another's instruction or result."""
         self._has_title = any(self._style_name(each) == "title" for each in self._body.iter(f"{_W}p"))
-        self._begun = Inline()
-        """Text of a paragraph that goes on in the next one."""
+        self._pending = Inline()
+        """Text of a paragraph that continues in the next one."""
         self.lost: Counter[str] = Counter()
         """What is not read, by its noun."""
         self.notes: list[str] = []
@@ -219,7 +219,7 @@ class _Reader:
         yield from self._container(self._body, 0)
 
     def _running(self, kind: str, label: Label, picture: Label) -> Iterator[Block]:
-        said: set[object] = set()
+        seen: set[object] = set()
         for part in self._related(kind):
             with self._within(part):
                 after: list[Block] = []
@@ -227,8 +227,8 @@ class _Reader:
             for block in (*text.blocks(label=label, furniture=Furniture.PROVEN), *after):
                 if block.picture is not None:
                     block = msgspec.structs.replace(block, label=picture, furniture=Furniture.PROVEN)
-                if (what := block.picture or block.content) not in said:
-                    said.add(what)
+                if (what := block.picture or block.content) not in seen:
+                    seen.add(what)
                     yield block
 
     def _related(self, kind: str) -> list[Any]:
@@ -257,7 +257,7 @@ class _Reader:
             elif child.tag in (f"{_W}altChunk", f"{_W}subDoc"):
                 yield from self._chunk(self._story.related_parts.get(child.get(f"{_R}id") or ""))
         if node.tag not in _THROUGH:
-            last, self._begun = self._begun, Inline()
+            last, self._pending = self._pending, Inline()
             yield from last.blocks()
 
     def _chunk(self, part: Any) -> Iterator[Block]:
@@ -276,10 +276,10 @@ class _Reader:
         kind = kind.partition(";")[0].strip()
         if kind in ("text/html", "application/xhtml+xml"):
             page = text_of(data, declared_charset(data))
-            return page.told(of_markup(page.text, is_xml="xml" in kind))
+            return page.annotated(of_markup(page.text, is_xml="xml" in kind))
         if kind == "text/plain":
             plain = text_of(data)
-            return plain.told(Document(parts=[Part(blocks=list(paragraphs(plain.text)))]))
+            return plain.annotated(Document(parts=[Part(blocks=list(paragraphs(plain.text)))]))
         if kind in ("application/rtf", "text/rtf"):
             return of_bytes(data)
         if kind in ("message/rfc822", "multipart/related", "application/x-mimearchive"):
@@ -291,14 +291,14 @@ class _Reader:
     def _paragraph(self, node: Any, depth: int) -> Iterator[Block]:
         found = _Found()
         marker = self._marker(node)
-        begun, self._begun = self._begun, Inline()
+        pending, self._pending = self._pending, Inline()
         inline = self._text(node, found, depth)
-        if begun.last:
-            begun.extend(inline)
-            inline = begun
+        if pending.last:
+            pending.extend(inline)
+            inline = pending
         level = self._heading_level(node)
         if _goes_on(node):
-            self._begun = inline
+            self._pending = inline
         elif formulas := displayed(inline.text, found.formulas):
             yield from formulas
         elif level is not None and inline.text.strip():
@@ -317,7 +317,7 @@ class _Reader:
     def _text(self, node: Any, found: _Found, depth: int, marks: Marks = ()) -> Inline:
         inline = Inline()
         self._collect(node, inline, found, marks, depth)
-        for each in self._fields:  # whose instruction goes on below, or that nothing ends
+        for each in self._fields:  # whose instruction continues below, or that nothing ends
             inline.extend(each.inner)
             each.inner = Inline()
         return inline
@@ -373,7 +373,7 @@ class _Reader:
                 for base in child.iterfind(f"{_W}rubyBase"):
                     self._collect(base, inline, found, marks, depth + 1)
             elif name == "br":
-                # A page break at the start of a paragraph is no line of it.
+                # A page break at the start of a paragraph is not a line of it.
                 if inline.last or child.get(f"{_W}type") not in ("page", "column"):
                     inline.add("\n")
             elif name == "sym":
@@ -453,14 +453,14 @@ class _Reader:
 
     def _drawing(self, node: Any, depth: int) -> Iterator[Block]:
         properties = node.find(f".//{_WP}docPr")
-        said = (properties.get("descr") or "") if properties is not None else ""
+        description = (properties.get("descr") or "") if properties is not None else ""
         for blip in node.iter(f"{_A}blip", f"{_V}imagedata"):
             if _is_fallback(blip, node):  # read with its text box
                 continue
             name = blip.get(f"{_R}embed") or blip.get(f"{_R}id") or ""
             part = self._story.related_parts.get(name)
             data = part.blob if part is not None else b""
-            shown = (said or blip.getparent().get("alt") or "").strip()
+            shown = (description or blip.getparent().get("alt") or "").strip()
             # A linked picture has no part, and is never fetched.
             yield Block(label=Label.IMAGE, picture=Picture(data, shown, str(part.partname) if part else "linked"))
         for chart in node.iter(CHARTS):
@@ -746,7 +746,7 @@ def _value(node: Any, *path: str) -> str | None:
 def _nearest(sources: Iterable[Any], *path: str) -> Any:
     """A property, from the first of several sources that has it."""
     inside = "/".join(_W + name for name in path)
-    return next((found for each in sources if (found := each.find(inside)) is not None), None)
+    return next((found for source in sources if (found := source.find(inside)) is not None), None)
 
 
 def _number(value: str | None, default: int) -> int:

@@ -40,8 +40,8 @@ def read(path: Path, password: str | None = None) -> Document:
         raise CorruptInputError(f"the book is damaged: {error}", remedy="Get the file again.") from error
     parts[0].warnings += warnings
 
-    said = {key: package.findtext(f".//{_DC}{name}", "").strip() for key, name in _INFO.items()}
-    return Document(parts=parts, info=DocumentInfo(**said))
+    metadata = {key: package.findtext(f".//{_DC}{name}", "").strip() for key, name in _INFO.items()}
+    return Document(parts=parts, info=DocumentInfo(**metadata))
 
 
 def _locked(archive: zipfile.ZipFile) -> set[str]:
@@ -67,7 +67,7 @@ def _chapters(archive: zipfile.ZipFile, package: Any, folder: str, locked: set[s
             raise EncryptedError("the book is protected by DRM", remedy="Get a copy without DRM.")
         pictures = _Members(archive, members, posixpath.dirname(name))
         found = text_of(archive.read(name))
-        yield from found.told(of_markup(found.text, pictures=pictures, is_xml=True)).parts
+        yield from found.annotated(of_markup(found.text, pictures=pictures, is_xml=True)).parts
 
 
 class _Members(dict[str, bytes]):

@@ -48,7 +48,7 @@ def without_gaps(path: Path, target: Path, most: int) -> list[str]:
         for name in filter(_SHEET.fullmatch, source.namelist()):
             root = xml_root(source.read(name), huge_tree=True)
             cells = [each for each in root.iter("{*}c") if len(each)]
-            places = [place for each in cells if (place := _place(each.get("r"))) is not None]
+            places = [place for cell in cells if (place := _place(cell.get("r"))) is not None]
             # The address of a cell is optional: one without is where the cell before it ends, and moves with that.
             if len(places) < len(cells) or not places:
                 continue

@@ -107,7 +107,7 @@ def read(path: Path, password: str | None = None) -> Document:
             gaps = without_gaps(path, copy := Path(folder, "a.xlsx"), _MOST_CELLS)
             found = Dochan(str(copy), password=password).doc if gaps else found
     errors = [error.removeprefix("ERR: ") for error in found.errors if error.startswith("ERR:")]
-    told = [error.removeprefix("WARN: ") for error in found.errors if not error.startswith("ERR:")]
+    reported = [error.removeprefix("WARN: ") for error in found.errors if not error.startswith("ERR:")]
     # For damage dochan does not raise: it gives what it could read, and errors, which then become warnings.
     if not any(section.elements for section in found.sections) and errors:
         if any(_LOCKED in error for error in errors):
@@ -122,7 +122,7 @@ def read(path: Path, password: str | None = None) -> Document:
         parts = list(in_parts(chain(blocks, _memos(path) if found.source_format == "hwpx" else ())))
     parts[0].warnings += [f"dochan: {error}" for error in errors[:_MOST_ERRORS]]
     parts[0].warnings += warnings
-    parts[0].notes += [f"dochan: {each}" for each in told[:_MOST_ERRORS]]
+    parts[0].notes += [f"dochan: {each}" for each in reported[:_MOST_ERRORS]]
     parts[0].notes += [f"wide gaps between cells left out in {count(len(gaps), 'sheet')}"] if gaps else []
     parts[0].notes += unread(_left_out(path) if is_package else {})
     return Document(parts=parts, info=_info(path) if is_package else _summary(found))
@@ -168,7 +168,7 @@ def _page(section: Any, hidden: dict[str, dict[str, int]], is_named: bool) -> It
     for part in in_parts(blocks, metadata={"sheet": name} if name else {}):
         if name and about.hidden:
             part.notes.append(f"the sheet {name!r} is hidden")
-        kinds = hidden.pop(getattr(about, "path", None) or "", {})  # said once, on the first part
+        kinds = hidden.pop(getattr(about, "path", None) or "", {})  # reported once, on the first part
         part.notes += (f"hidden in the sheet: {count(number, kind)}" for kind, number in kinds.items() if number)
         yield part
 
@@ -180,16 +180,16 @@ def _place(element: Any) -> str | None:
 
 def _summary(found: Any) -> DocumentInfo:
     """What an OLE file says of itself: dochan puts it in front of the text."""
-    said = [each for section in found.sections for each in section.elements if _place(each) == _SUMMARY]
-    title = next((each.text for each in said if each.heading_level), "")
-    author = next((each.text for each in said if each.text.startswith(_AUTHOR)), "")
+    summary = [element for section in found.sections for element in section.elements if _place(element) == _SUMMARY]
+    title = next((each.text for each in summary if each.heading_level), "")
+    author = next((each.text for each in summary if each.text.startswith(_AUTHOR)), "")
     return DocumentInfo(title=title, author=author.removeprefix(_AUTHOR))
 
 
 def _blocks(elements: Iterable[Any]) -> Iterator[Block]:
     for element in elements:
         if _place(element) in (_CORE, _SUMMARY):
-            continue  # metadata, which are no part of the text
+            continue  # metadata, which are not part of the text
         if _place(element) == _WORKBOOK and _OF_EXCEL.match(element.text):
             continue
         kind = type(element).__name__
@@ -278,9 +278,9 @@ def _table(table: Any) -> Iterator[Block]:
     caption = _joined(table.caption).text
     caption = "" if caption.startswith(_CHART) else caption
     first = [each for each in cells if each.row == 0]
-    said = [each.text for each in first if each.text.strip()]
+    filled = [each.text for each in first if each.text.strip()]
     # Neither format says which row is the head: one of words in most columns is. Sheets have empty columns.
-    if len(said) > 1 and 2 * len(said) >= len(first) and not any(_NUMBER.fullmatch(each) for each in said):
+    if len(filled) > 1 and 2 * len(filled) >= len(first) and not any(_NUMBER.fullmatch(each) for each in filled):
         cells = [replace(each, header=each.row == 0) for each in cells]
     yield from tables(cells, caption)
     yield from after

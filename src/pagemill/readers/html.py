@@ -40,7 +40,7 @@ _SILENT = frozenset(
         *("datalist", "annotation", "annotation-xml"),  # annotations of MathML are the same formula once more
     )
 )
-"""Elements whose text is no part of what the page says."""
+"""Elements whose text is not part of what the page says."""
 _BLOCK = re.compile(
     "address|article|aside|blockquote|center|d[dlt]|details|dialog|div|fieldset|figcaption|figure|footer|form|h[1-6r]|"
     "header|hgroup|li|listing|main|menu|nav|[ou]l|p|pre|section|summary|table|tbody|td|tfoot|th|thead|tr|xmp"
@@ -94,9 +94,9 @@ _DATA = re.compile(r"data:image/[\w.+-]+(;base64)?,", re.IGNORECASE)
 def read_html(path: Path, password: str | None = None) -> Document:
     """A web page that was saved."""
     with path.open("rb") as file:
-        said = declared_charset(file.read(DECLARED))
-    found = decoded(path, said)
-    return found.told(of_markup(found.text, is_xml=path.suffix.lower() == ".xhtml"))
+        charset = declared_charset(file.read(DECLARED))
+    found = decoded(path, charset)
+    return found.annotated(of_markup(found.text, is_xml=path.suffix.lower() == ".xhtml"))
 
 
 def read_markdown(path: Path, password: str | None = None) -> Document:
@@ -117,7 +117,7 @@ def read_markdown(path: Path, password: str | None = None) -> Document:
     parser.core.ruler.push("unclosed", _show_unclosed)
     document = of_markup(parser.enable(["table", "strikethrough"]).render(text), formulas=True)
     document.info = info
-    return read.told(document)
+    return read.annotated(document)
 
 
 def _formula(state: Any, silent: bool) -> bool:
@@ -144,17 +144,17 @@ def _show_unclosed(state: Any) -> None:
     for token in state.tokens:
         closed: set[str] = set()
         # From the end: a tag is closed only by an end tag behind it.
-        for each in reversed(token.children or [token]):
-            if each.type not in ("html_inline", "html_block"):
+        for child in reversed(token.children or [token]):
+            if child.type not in ("html_inline", "html_block"):
                 continue
-            pieces, end = [], len(each.content)
-            for match in reversed(list(_SWALLOWING.finditer(each.content))):
+            pieces, end = [], len(child.content)
+            for match in reversed(list(_SWALLOWING.finditer(child.content))):
                 if match[1]:
                     closed.add(match[2].lower())
                 elif match[2].lower() not in closed:
-                    pieces += [each.content[match.start() + 1 : end], "&lt;"]
+                    pieces += [child.content[match.start() + 1 : end], "&lt;"]
                     end = match.start()
-            each.content = each.content[:end] + "".join(reversed(pieces))
+            child.content = child.content[:end] + "".join(reversed(pieces))
 
 
 def as_html(text: str) -> str:
@@ -220,7 +220,7 @@ class _Walk:
 
     def _is_left_out(self, node: Any) -> bool:
         if node.tag in _SILENT and not (node.tag == "dialog" and "open" in node.attributes):
-            # The titles of icons are no text.
+            # The titles of icons are not text.
             self.drawings += node.tag == "svg" and any(each.text(deep=True).strip() for each in node.css(_LABELS))
             return True
         if not _is_hidden(node):
@@ -401,7 +401,7 @@ class _Walk:
         )
 
     def _picture(self, image: Any) -> Block:
-        source, said = (image.attributes.get(name) or "" for name in ("src", "alt"))
+        source, description = (image.attributes.get(name) or "" for name in ("src", "alt"))
         data = self._pictures.get(source)
         if data is None and (start := _DATA.match(source)):
             raw = unquote_to_bytes(source[start.end() :])
@@ -410,7 +410,7 @@ class _Walk:
             except binascii.Error:
                 data = b""
         name = source[:100] if data is None else ""
-        return Block(label=Label.IMAGE, picture=Picture(data or b"", said.strip(), name))
+        return Block(label=Label.IMAGE, picture=Picture(data or b"", description.strip(), name))
 
 
 def ordinal(number: int, kind: str) -> str:

@@ -56,8 +56,8 @@ def read(path: Path, password: str | None = None) -> Document:
     """Read a message."""
     message = read_message(path)
     subject, sender = _header(message, "Subject"), _header(message, "From")
-    said = [f"{name}: {value}" for name in _SHOWN if (value := _header(message, name))]
-    blocks = heading(Inline(subject), 1) + Inline("\n".join(said)).blocks()
+    headers = [f"{name}: {value}" for name in _SHOWN if (value := _header(message, name))]
+    blocks = heading(Inline(subject), 1) + Inline("\n".join(headers)).blocks()
     files = list(_files(message))
     pictures = {f"cid:{name}": _data(part) for part in _leaves(message) if (name := _content_id(part))}
     notes: list[str] = []
@@ -76,7 +76,7 @@ def read(path: Path, password: str | None = None) -> Document:
             notes += each.notes
             blocks += each.blocks
     sent = ""
-    # A header is what the sender wrote: a date that is none costs nothing but itself.
+    # A header is what the sender wrote: an invalid date costs nothing but itself.
     with suppress(*_ODD, OverflowError):
         sent = parsedate_to_datetime(_header(message, "Date")).isoformat()
     document = Document(parts=list(in_parts(blocks)), info=DocumentInfo(title=subject, author=sender, created=sent))
@@ -87,7 +87,7 @@ def read(path: Path, password: str | None = None) -> Document:
     document.parts[0].notes += notes
     document.parts[0].warnings += warnings
     for found in map(_decoded_text, bodies):
-        found.told(document)
+        found.annotated(document)
     if message.get_content_type() in _SEALED:
         document.parts[0].warnings.append("the message is encrypted or signed as a whole: its content is not read")
     document.parts[0].warnings += _damage(message)
@@ -125,13 +125,13 @@ def of_web_archive(data: bytes) -> Document:
         if kind in (*_PAGES, "text/plain"):
             text = _decoded_text(part)
         if kind in _PAGES:
-            found.append(text.told(_of_html(text.text, pictures, is_xml="xml" in kind)))
+            found.append(text.annotated(_of_html(text.text, pictures, is_xml="xml" in kind)))
         elif kind == "text/plain":
-            found.append(text.told(Document(parts=list(in_parts(paragraphs(text.text))))))
+            found.append(text.annotated(Document(parts=list(in_parts(paragraphs(text.text))))))
         else:
             left_out += part.get_content_maintype() not in _SHOWN_BY_PAGES and kind not in _OF_PAGES
     infos = (each.info for each in found if each.info.title)
-    document = Document(parts=[each for one in found for each in one.parts], info=next(infos, found[0].info))
+    document = Document(parts=[part for one in found for part in one.parts], info=next(infos, found[0].info))
     document.parts[0].notes += unread({"part of the archive": left_out})
     document.parts[0].warnings += _damage(message)
     return document
@@ -308,11 +308,11 @@ def _text(part: Message) -> str:
 def _decoded_text(part: Message) -> Decoded:
     data = _data(part)
     if part.get_content_subtype() == "rtf":
-        return Decoded("\n".join(block.content or "" for each in _of_rich(data).parts for block in each.blocks))
-    said = part.get_content_charset()
-    if said is None and part.get_content_type() in _PAGES:
-        said = declared_charset(data)
-    return text_of(data, said) if data else Decoded("")
+        return Decoded("\n".join(block.content or "" for part in _of_rich(data).parts for block in part.blocks))
+    charset = part.get_content_charset()
+    if charset is None and part.get_content_type() in _PAGES:
+        charset = declared_charset(data)
+    return text_of(data, charset) if data else Decoded("")
 
 
 def _header(message: Message, name: str) -> str:

@@ -36,9 +36,9 @@ def _latex(node: Any, depth: int) -> str:
     if depth > _MOST_DEPTH:
         return signs.latex_of(node.text(), "r")
     children = [each for each in node.iter() if each.tag not in _SILENT]
-    parts = [_latex(each, depth + 1) for each in children]
+    parts = [_latex(child, depth + 1) for child in children]
     base = parts[0] if parts else ""
-    # Without braces a script would be of the last letter alone.
+    # Without braces a script would apply to the last letter alone.
     held = f"{{{base}}}" if len(base) > 1 and not base.removeprefix("\\").isalpha() else base
     is_large = base.removeprefix("\\") in signs.LIMIT_FUNCTIONS or (children and children[0].text().strip() in _LARGE)
     match tag, len(parts):

@@ -32,7 +32,7 @@ def _all(node: Any, depth: int) -> str:
     """The elements inside of one, in order."""
     if node is None or depth > _MOST_DEPTH:
         return ""
-    # Comments and processing instructions have a function in place of a tag.
+    # Comments and processing instructions have a function instead of a tag.
     pieces = (_one(child, depth + 1) for child in node if isinstance(child.tag, str))
     return reduce(signs.joined, pieces, "")
 
@@ -45,7 +45,7 @@ def _one(node: Any, depth: int) -> str:
         return ""
     if name == f"{_W}r":  # text that was typed into a formula
         return "".join(signs.quoted(each.text or "") for each in node.iterfind(f"{_W}t"))
-    # Properties: those with a meaning are read by the element that they are of.
+    # Properties: those with a meaning are read by their element.
     if name.endswith("Pr"):
         return ""
     write = _WRITERS.get(name)
@@ -56,7 +56,7 @@ def _part(node: Any, name: str, depth: int) -> str:
     return _all(node.find(f"{_M}{name}"), depth)
 
 
-def _said(node: Any, name: str, default: str = "") -> str:
+def _setting(node: Any, name: str, default: str = "") -> str:
     """A property of an element: its value, also where that is empty."""
     return _value(node.find(f"{_M}{node.tag.removeprefix(_M)}Pr"), name, default)
 
@@ -67,7 +67,7 @@ def _value(properties: Any, name: str, default: str = "") -> str:
 
 
 def _is_on(node: Any, name: str) -> bool:
-    return _said(node, name, "0") not in ("0", "false", "off")
+    return _setting(node, name, "0") not in ("0", "false", "off")
 
 
 def _run(node: Any) -> str:
@@ -87,7 +87,7 @@ def _run(node: Any) -> str:
 
 
 def _fraction(node: Any, depth: int) -> str:
-    kind, above, below = _said(node, "type"), _part(node, "num", depth), _part(node, "den", depth)
+    kind, above, below = _setting(node, "type"), _part(node, "num", depth), _part(node, "den", depth)
     if kind == "lin":
         return f"{{{above}}}/{{{below}}}"
     if kind == "noBar":
@@ -101,7 +101,7 @@ def _scripts(node: Any, depth: int) -> str:
     base = _part(node, "e", depth)
     if node.tag == f"{_M}sPre":
         return f"{{}}{scripts}{base}"
-    # Without braces the script would be of the last character alone.
+    # Without braces the script would apply to the last character alone.
     return f"{{{base}}}{scripts}" if len(base) > 1 and not base.isalpha() else f"{base}{scripts}"
 
 
@@ -112,7 +112,7 @@ def _root(node: Any, depth: int) -> str:
 
 def _operator(node: Any, depth: int) -> str:
     # OMML leaves out the sign of an integral: it is the default of an n-ary operator.
-    sign = signs.latex_of(_said(node, "chr", "∫") or "∫", "r")
+    sign = signs.latex_of(_setting(node, "chr", "∫") or "∫", "r")
     low = "" if _is_on(node, "subHide") else _part(node, "sub", depth)
     high = "" if _is_on(node, "supHide") else _part(node, "sup", depth)
     scripts = (f"_{{{low}}}" if low else "") + (f"^{{{high}}}" if high else "")
@@ -120,8 +120,8 @@ def _operator(node: Any, depth: int) -> str:
 
 
 def _delimited(node: Any, depth: int) -> str:
-    first, last = (_delimiter(_said(node, name, sign)) for name, sign in (("begChr", "("), ("endChr", ")")))
-    between = signs.latex_of(_said(node, "sepChr", "|")[:1] or "|", "r")
+    first, last = (_delimiter(_setting(node, name, sign)) for name, sign in (("begChr", "("), ("endChr", ")")))
+    between = signs.latex_of(_setting(node, "sepChr", "|")[:1] or "|", "r")
     inside = between.join(_all(each, depth) for each in node.iterfind(f"{_M}e"))
     matrix = _MATRICES.get((first, last))
     for kind in ("matrix", "aligned"):
@@ -152,19 +152,19 @@ def _limit(node: Any, depth: int) -> str:
 
 def _accent(node: Any, depth: int) -> str:
     base = _part(node, "e", depth)
-    sign = _said(node, "chr", "\u0302")
+    sign = _setting(node, "chr", "\u0302")
     return signs.accented(signs.ACCENTS.get(sign) or _BARS.get(sign, "hat"), base)
 
 
 def _bar(node: Any, depth: int) -> str:
-    return rf"\{'underline' if _said(node, 'pos', 'bot') == 'bot' else 'overline'}{{{_part(node, 'e', depth)}}}"
+    return rf"\{'underline' if _setting(node, 'pos', 'bot') == 'bot' else 'overline'}{{{_part(node, 'e', depth)}}}"
 
 
 def _group(node: Any, depth: int) -> str:
-    sign, base = _said(node, "chr", "⏟"), _part(node, "e", depth)
+    sign, base = _setting(node, "chr", "⏟"), _part(node, "e", depth)
     if sign in _GROUPS or sign in _BARS:
         return rf"\{_GROUPS.get(sign) or _BARS[sign]}{{{base}}}"
-    over = "underset" if _said(node, "pos", "bot") == "bot" else "overset"
+    over = "underset" if _setting(node, "pos", "bot") == "bot" else "overset"
     return rf"\{over}{{{signs.latex_of(sign[:1], 'r')}}}{{{base}}}"
 
 
@@ -192,5 +192,5 @@ _WRITERS: dict[str, Callable[[Any, int], str]] = {
     "m": _matrix,
     "eqArr": _lines,
     "borderBox": lambda node, depth: rf"\boxed{{{_part(node, 'e', depth)}}}",
-    "phant": lambda node, depth: _part(node, "e", depth) if _said(node, "show", "1") not in ("0", "off") else "",
+    "phant": lambda node, depth: _part(node, "e", depth) if _setting(node, "show", "1") not in ("0", "off") else "",
 }

@@ -86,8 +86,10 @@ def read(path: Path, password: str | None = None) -> Document:
     parts[0].warnings += warnings
     parts[0].notes += unread(writer.lost)
     meta = roots.get("meta")
-    told = {key: meta.findtext(f".//{name}", "", _SPACES) for key, name in _INFO.items()} if meta is not None else {}
-    return Document(parts=parts, info=DocumentInfo(**{key: value.strip() for key, value in told.items()}))
+    metadata = (
+        {key: meta.findtext(f".//{name}", "", _SPACES) for key, name in _INFO.items()} if meta is not None else {}
+    )
+    return Document(parts=parts, info=DocumentInfo(**{key: value.strip() for key, value in metadata.items()}))
 
 
 def _name(tag: Any) -> str:
@@ -112,7 +114,7 @@ class _Writer:
         self._has_title = any(
             _get(each, "text:style-name") == "Title" for each in self._body.iterfind("text:p", _SPACES)
         )
-        self._masters = {_get(each, "style:name"): each for each in self._designs("style:master-page")}
+        self._masters = {_get(design, "style:name"): design for design in self._designs("style:master-page")}
         self._declared = {
             (_name(each.tag), _get(each, "presentation:name")): _plain(each)
             for each in self._body.iterchildren(*(_tag(f"presentation:{kind}-decl") for kind in _DECLARED))
@@ -164,11 +166,11 @@ class _Writer:
         for kind, label in (("header", Label.HEADER), ("footer", Label.FOOTER)):
             # Left and first pages may have heads of their own, mostly equal ones: each text once.
             names = (f"style:{kind}{of}" for of in ("", "-left", "-first"))
-            nodes = [each for name in names for each in self._designs(name)]
+            nodes = [design for name in names for design in self._designs(name)]
             for text in dict.fromkeys(map(_plain, nodes)):
                 yield from Inline(text).blocks(label=label, furniture=Furniture.PROVEN)
-            pictures = (each for node in nodes for each in self._pictures(node))
-            yield from {each.picture and each.picture.name: each for each in pictures}.values()
+            pictures = (picture for node in nodes for picture in self._pictures(node))
+            yield from {picture.picture and picture.picture.name: picture for picture in pictures}.values()
 
     def _pictures(self, node: Any) -> Iterator[Block]:
         for each in node.iter(_tag("draw:image")):
@@ -183,9 +185,9 @@ class _Writer:
     def _of_master(self, page: Any) -> Iterator[Block]:
         """The header and footer of a slide, and, where its master is used first, what that shows on all slides."""
         for kind, label in _DECLARED.items():
-            said = self._declared.get((f"presentation:{kind}-decl", _get(page, f"presentation:use-{kind}-name")), "")
+            text = self._declared.get((f"presentation:{kind}-decl", _get(page, f"presentation:use-{kind}-name")), "")
             is_shown = self._style(page, f"presentation:display-{kind}") != "false"
-            yield from Inline(said if is_shown else "").blocks(label=label, furniture=Furniture.PROVEN)
+            yield from Inline(text if is_shown else "").blocks(label=label, furniture=Furniture.PROVEN)
         # Popped: what a master shows on all its slides is read on the first of them only.
         master = self._masters.pop(_get(page, "draw:master-page-name"), ())
         own = (each for each in master if _name(each.tag).startswith("draw:") and not _get(each, "presentation:class"))
@@ -244,7 +246,7 @@ class _Writer:
 
     def _frame(self, node: Any, depth: int) -> str:
         """The first content of a frame that can be shown; the others are the same for other programs."""
-        said = " ".join(
+        description = " ".join(
             each.text or "" for each in node.iterchildren("*") if _name(each.tag) in ("svg:title", "svg:desc")
         )
         lost = 0
@@ -254,7 +256,9 @@ class _Writer:
                 data = each.findtext("office:binary-data", "", _SPACES)
                 source = posixpath.normpath(_get(each, "xlink:href") or "linked")
                 source = f"data:image/png;base64,{''.join(data.split())}" if data else source
-                return f'<img src="{escape(source)}" alt="{escape(said.strip())}">{self._inside(each, depth + 1)}'
+                return (
+                    f'<img src="{escape(source)}" alt="{escape(description.strip())}">{self._inside(each, depth + 1)}'
+                )
             inside = self._object(each, depth) if kind == "draw:object" else ""
             if kind in _FALLBACKS or (kind == "draw:object" and not inside):
                 lost += 1
@@ -273,7 +277,7 @@ class _Writer:
             level, style = level + is_list, style or (_get(above, "text:style-name") if is_list else "")
             above = above.getparent()
         shapes = self._styles.get(("text:list-style", style), ())
-        shape = next((each for each in shapes if _get(each, "text:level") == str(level + 1)), None)
+        shape = next((shape for shape in shapes if _get(shape, "text:level") == str(level + 1)), None)
         if shape is None or _name(shape.tag) != "text:list-level-style-number":
             return f"<ul>{inside}</ul>"
         goes_on = _get(node, "text:continue-numbering") == "true" or _get(node, "text:continue-list")
@@ -368,7 +372,7 @@ class _Writer:
             return _markup(root)
         titles = (_plain(each).strip() for each in root.iter(*map(_tag, ("chart:title", "chart:subtitle"))))
         tables = (self._write(each, depth + 1) for each in root.iterfind(".//chart:chart/table:table", _SPACES))
-        return "".join(f"<figcaption>{escape(each)}</figcaption>" for each in titles if each) + "".join(tables)
+        return "".join(f"<figcaption>{escape(title)}</figcaption>" for title in titles if title) + "".join(tables)
 
     def _style(self, node: Any, name: str) -> str:
         """A property of an element, by its style or those that it is based on."""

@@ -97,14 +97,14 @@ class _Reader:
             found.defects.append(Unread("the properties of the message, which are missing"))
         sender, address = self._text(folder, _SENDER), self._text(folder, _SENDER_ADDRESS)
         sender = f"{sender} <{address}>" if address and address != sender else sender
-        told = {"Subject": self._text(folder, _SUBJECT), "From": sender}
-        told |= {"To": self._text(folder, _TO), "Cc": self._text(folder, _CC)}
-        sent = next((fixed[each] for each in _TIMES if fixed.get(each)), None)
+        headers = {"Subject": self._text(folder, _SUBJECT), "From": sender}
+        headers |= {"To": self._text(folder, _TO), "Cc": self._text(folder, _CC)}
+        sent = next((fixed[time] for time in _TIMES if fixed.get(time)), None)
         if sent is not None:
             with suppress(OverflowError):
                 # Windows counts in steps of 100 ns from 1601.
-                told["Date"] = format_datetime(_EPOCH + timedelta(microseconds=int.from_bytes(sent, "little") // 10))
-        for name, value in told.items():
+                headers["Date"] = format_datetime(_EPOCH + timedelta(microseconds=int.from_bytes(sent, "little") // 10))
+        for name, value in headers.items():
             # Not by the class: it checks addresses, which are whatever Outlook shows.
             found._headers.append((name, " ".join(value.split())))  # type: ignore[attr-defined]
         plain, html, rich = self._text(folder, _BODY), self._html(folder, fixed), b""
@@ -153,7 +153,7 @@ class _Reader:
 
     def _folders(self, folder: str, start: str) -> list[str]:
         start = f"{folder}/{start}" if folder else start
-        return [each for each in self._names if each.startswith(start) and "/" not in each[len(start) :]]
+        return [name for name in self._names if name.startswith(start) and "/" not in name[len(start) :]]
 
     def _stream(self, folder: str, name: str, kind: str) -> bytes:
         path = f"{folder}/__substg1.0_{name}{kind}".lstrip("/")
@@ -170,8 +170,8 @@ class _Reader:
     def _html(self, folder: str, fixed: dict[int, bytes]) -> str:
         data = self._stream(folder, _HTML, "0102")
         page = int.from_bytes(fixed.get(_CODE_PAGE, b"")[:4], "little")
-        said = "utf-8" if page == _UTF_8 else f"cp{page}" if page else None
-        return text_of(data, said).text if data else self._text(folder, _HTML)
+        charset = "utf-8" if page == _UTF_8 else f"cp{page}" if page else None
+        return text_of(data, charset).text if data else self._text(folder, _HTML)
 
     def _fixed(self, folder: str, head: int) -> dict[int, bytes]:
         """The properties that have 8 bytes at most, by type and name."""
@@ -202,7 +202,7 @@ def decompressed(data: bytes) -> bytes:
     Specification: https://learn.microsoft.com/openspecs/exchange_server_protocols/ms-oxrtfcp
 
     Raises:
-        ValueError: It is damaged; its checksum tells.
+        ValueError: It is damaged, as its checksum shows.
     """
     size, raw, kind, checksum = struct.unpack("<II4sI", data[:_HEADER].ljust(_HEADER, b"\0"))
     packed = data[_HEADER : size + 4]

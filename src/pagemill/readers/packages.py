@@ -28,7 +28,7 @@ ENCRYPTED = 1
 """Bit of a member's flags."""
 UNLISTED = "the file has members that its directory does not list; they are not read"
 _DESCRIPTOR = 24
-"""Most bytes behind a member's data that say how long it was."""
+"""Maximum bytes behind a member's data that say how long it was."""
 _LOCAL_HEADER = 30
 """Bytes of a member's own header before its name; the last four are the lengths of the name and what is behind it."""
 _CONTENT = "[Content_Types].xml"
@@ -72,7 +72,7 @@ def check_package(path: Path | IO[bytes]) -> list[str]:
         Warnings of damaged pictures, and of members that its directory does not list.
 
     Raises:
-        PagemillError: It is too large, encrypted, or damaged in a member that is no picture.
+        PagemillError: It is too large, encrypted, or damaged in a member that is not a picture.
     """
     warnings: list[str] = []
     total = 0
@@ -128,7 +128,7 @@ def refuse_strict(path: Path | IO[bytes]) -> None:
     """Refuse a package whose elements have other names, which the libraries for Word and PowerPoint do not know.
 
     Raises:
-        UnsupportedInputError: It is of that kind.
+        UnsupportedInputError: It is a Strict Open XML file.
     """
     with opened(path) as archive:
         if _STRICT in (archive.read(_RELATIONS) if _RELATIONS in archive.namelist() else b""):
@@ -218,5 +218,5 @@ def unlocked(path: Path, password: str | None) -> Path | io.BytesIO:
 def wrong_password(password: str | None) -> EncryptedError:
     """The error for a document that its password does not open."""
     if password is None:
-        return EncryptedError("the document is protected by a password", remedy="Give its password with --password.")
-    return EncryptedError("the password does not open the document", remedy="Give the right one with --password.")
+        return EncryptedError("the document is protected by a password", remedy="Pass its password with --password.")
+    return EncryptedError("the password does not open the document", remedy="Pass the correct one with --password.")

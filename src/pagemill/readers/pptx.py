@@ -58,7 +58,7 @@ _RUNNING = frozenset({"DATE", "FOOTER", "HEADER", "SLIDE_NUMBER"})
 
 def read(path: Path, password: str | None = None) -> Document:
     """Read a presentation."""
-    import pptx  # which tells its package the kinds of parts
+    import pptx  # which registers the kinds of parts with its package
     from pptx.exc import PythonPptxError
     from pptx.opc.package import PartFactory
     from pptx.parts.presentation import PresentationPart
@@ -104,7 +104,7 @@ def _slide(slide: Any, size: tuple[int, int]) -> Part:
     # A hidden slide is read: it is skipped in a show, not in the file.
     if slide._element.get("show") == "0":
         part.notes.append("the slide is hidden")
-    names = [each.get(DATA) for each in slide._element.iter(RELATIONS)]
+    names = [relation.get(DATA) for relation in slide._element.iter(RELATIONS)]
     lost["SmartArt diagram"] += sum(name not in slide.part.rels for name in names)
     lost["embedded object"] += len({each.get("spid") or each for each in slide._element.iter(f"{_P}oleObj")})
     part.notes += unread(lost)
@@ -125,8 +125,8 @@ def _comments(source: Any) -> Iterator[Block]:
     from pptx.oxml import parse_xml
 
     for comment in parse_xml(source.blob):
-        said = Inline("\n".join(each.text or "" for each in comment.iter("{*}text", f"{_A}t")))
-        yield from said.blocks(label=Label.ASIDE_TEXT)
+        comment_text = Inline("\n".join(each.text or "" for each in comment.iter("{*}text", f"{_A}t")))
+        yield from comment_text.blocks(label=Label.ASIDE_TEXT)
 
 
 def _background(slide: Any, height: int) -> Iterator[Block]:
@@ -201,14 +201,14 @@ def _content(shape: Any, lost: Counter[str], kind: str, depth: int) -> Iterator[
     for diagram in shape._element.iter(RELATIONS):
         if (name := diagram.get(DATA)) in shape.part.rels:
             yield from diagram_blocks(parse_xml(shape.part.rels[name].target_part.blob))
-    said = str((shape._element.xpath(".//p:cNvPr/@descr") or [""])[0])  # lxml's own type of text otherwise
+    description = str((shape._element.xpath(".//p:cNvPr/@descr") or [""])[0])  # lxml's own type of text otherwise
     for blip in shape._element.iter(f"{_A}blip"):
         name = blip.rEmbed if hasattr(blip, "rEmbed") else None
         related = shape.part.rels.get(name) if name else None
         target = related.target_part if related is not None and not related.is_external else None
         yield Block(
             label=Label.IMAGE,
-            picture=Picture(target.blob if target else b"", said, str(target.partname) if target else "linked"),
+            picture=Picture(target.blob if target else b"", description, str(target.partname) if target else "linked"),
         )
 
 
@@ -244,7 +244,7 @@ def _marker(paragraph: Any, kind: str, counts: dict[int, int]) -> str:
         return (
             f"({number})" if style.endswith("ParenBoth") else f"{number})" if style.endswith("ParenR") else f"{number}."
         )
-    for deeper in [each for each in counts if each >= level]:
+    for deeper in [count for count in counts if count >= level]:
         del counts[deeper]
     return "•" if "buChar" in own or "buBlip" in own or (kind in _BODY and "buNone" not in own) else ""
 

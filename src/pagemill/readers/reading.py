@@ -99,7 +99,7 @@ def read_document(path: Path, target: Path, name: str, password: str | None = No
 
 
 def kind_of(path: Path, suffix: str) -> str:
-    """The suffix that a document should have: by its content, where that tells.
+    """The suffix that a document should have: by its content, if that identifies it.
 
     Raises:
         CorruptInputError: It is damaged.
@@ -113,7 +113,7 @@ def kind_of(path: Path, suffix: str) -> str:
             return found
     elif head.startswith(OLE):
         if suffix not in OWN_DOCUMENTS:
-            return ".doc"  # its reader tells one kind from the other
+            return ".doc"  # its reader distinguishes the kinds
     elif suffix in _OLD:
         return _disguised(head, suffix)
     if not suffix or suffix == ".bin":
@@ -215,5 +215,5 @@ def _jpeg(picture: Picture, notes: list[str]) -> tuple[bytes, str]:
     if max(decoded.pixels.shape[:2]) <= _SMALL:
         return b"", "small"
     lacks = [*decoded.warnings, *([frames_warning(frames)] if frames else [])]
-    notes += (f"picture {picture.name or 'without a name'}: {each.message}" for each in lacks)
+    notes += (f"picture {picture.name or 'without a name'}: {error.message}" for error in lacks)
     return encode_jpeg(decoded.pixels), ""

@@ -120,7 +120,7 @@ _LOOKS = {
     "sty": ("p", "b", "i", "bi"),
 }
 _TEXT_LEVEL = 9
-"""The outline level of what is no heading."""
+"""The outline level of what is not a heading."""
 _BY_DEFAULT = 25
 """The result of a form field that nobody has changed."""
 _MOST_DEPTH = 10_000
@@ -270,7 +270,7 @@ class _Reader:
         self._time: dict[str, int] = {}
         self._info: dict[str, str] = {}
         self._binary = b""
-        self._said: dict[str, str] = {}
+        self._values: dict[str, str] = {}
         """Author of a comment, name of a property of a shape, properties of shapes."""
         self._running: list[Block] = []
         self._heard: set[str | None] = set()
@@ -288,7 +288,7 @@ class _Reader:
         self._decode()
 
     def _scan(self, start: int) -> int | None:
-        """Read tokens up to binary data; returns its end, or None. Most words are of looks, and are quick."""
+        """Read tokens up to binary data; returns its end, or None. Most words only set the style, and are quick."""
         data = self._data
         for token in _TOKEN.finditer(data, start):
             kind, state = token.lastindex, self._state
@@ -303,7 +303,7 @@ class _Reader:
                 word = word or token[_WORD].decode()
                 number = int(token[_NUMBER]) if kind == _NUMBER else None
                 if word == "bin":
-                    # Binary data may hold braces and backslashes: the scan goes on behind it.
+                    # Binary data may hold braces and backslashes: the scan continues behind it.
                     end = token.end() + max(number or 0, 0)
                     self._binary = data[token.end() : end]
                     return end
@@ -343,7 +343,7 @@ class _Reader:
         parts = list(in_parts([*self._running, *self._state.story.blocks]))
         parts[0].notes += unread(self._lost)
         parts[0].warnings += [f"{count(self._undecoded, 'character')} cannot be decoded"] if self._undecoded else []
-        # Binary data holds any byte, so damage cannot be told where there is some.
+        # Binary data holds any byte, so damage is not detected where there is some.
         if b"\\bin" not in self._data and (odd := len(_NEVER_WRITTEN.findall(self._data.rstrip(b"\0\r\n\x1a ")))):
             parts[0].warnings.append(f"the file is damaged: {count(odd, 'control character')}")
         parts[0].warnings += ["the file is cut off"] if is_open else []
@@ -361,7 +361,7 @@ class _Reader:
         self._state.is_fresh, self._is_star = True, False
 
     def _close(self) -> None:
-        self._say("")
+        self._append("")
         old = self._state
         if not self._stack:
             self._goes_on = True
@@ -371,7 +371,7 @@ class _Reader:
         if old.caught is not state.caught:
             self._catch(old, "".join(old.caught).strip())
         if old.field is not state.field:
-            self._say(self._field_text("".join(old.field)))
+            self._append(self._field_text("".join(old.field)))
         if old.story is not state.story:
             self._end_story(old, state.story)
         elif not self._stack:
@@ -386,7 +386,7 @@ class _Reader:
         elif self._to_skip and sign in _SIGNS:
             self._to_skip -= 1
         elif sign in _SIGNS and self._state.to != "skip":
-            self._say(_SIGNS[sign])
+            self._append(_SIGNS[sign])
 
     def _word(self, word: str, number: int | None) -> None:
         state, is_star, is_fresh = self._state, self._is_star, self._state.is_fresh
@@ -399,9 +399,9 @@ class _Reader:
             if self._to_skip and word not in ("tab", "line"):
                 self._to_skip -= 1
             else:
-                self._say(_CHARACTERS[word])
+                self._append(_CHARACTERS[word])
         elif word in _ENDS:
-            self._say("")
+            self._append("")
             if not state.to:
                 _ENDS[word](self, state)
         elif word in _MARKS:
@@ -421,7 +421,7 @@ class _Reader:
             if word == "formfield":
                 self._form, self._entries = {}, []
             elif word == "pict":
-                self._said.pop("wzDescription", None)
+                self._values.pop("wzDescription", None)
                 self._in_picture = True
         elif kind == "skip" or (is_star and kind != "through"):
             state.to = "skip"
@@ -437,8 +437,8 @@ class _Reader:
         match word:
             case "plain":
                 state.font, state.is_hidden, state.is_deleted = self._default_font, False, False
-                # A link is of the field around the text, not of its font: \plain does not end it.
-                state.marks = tuple(each for each in state.marks if each[0] is Mark.LINK)
+                # A link belongs to the field around the text, not to its font: \plain does not end it.
+                state.marks = tuple(mark for mark in state.marks if mark[0] is Mark.LINK)
             case "nosupersub":
                 state.marks = _marked(_marked(state.marks, Mark.SUPERSCRIPT, False), Mark.SUBSCRIPT, False)
             case "pard":
@@ -481,7 +481,7 @@ class _Reader:
                 state.field = []
             case "fldrslt":
                 instruction = "".join(state.field)
-                own = tuple(each for each in state.marks if each[0] is not Mark.LINK)
+                own = tuple(mark for mark in state.marks if mark[0] is not Mark.LINK)
                 state.marks = (*own, *field_link(instruction))
                 # A field whose instruction holds its text shows that when it ends: the result would be a copy.
                 state.to = "skip" if self._field_text(instruction) else state.to
@@ -500,7 +500,7 @@ class _Reader:
             case "chftn" if not state.to:
                 self._note += state.story.label is not Label.FOOTNOTE
                 marks, state.marks = state.marks, _marked(state.marks, Mark.SUPERSCRIPT, True)
-                self._say(str(self._note))
+                self._append(str(self._note))
                 state.marks = marks
 
     def _shape_row(self, word: str, number: int) -> None:
@@ -541,10 +541,10 @@ class _Reader:
             code = 0x10000 + (self._high - 0xD800 << 10) + code - 0xDC00 if self._high else 0xFFFD
             self._high = 0
         if 0xD800 <= code < 0xDC00:
-            self._say("")
+            self._append("")
             self._high = code
         else:
-            self._say(_of_symbols(chr(code), self._font_name()) if 0xF020 <= code <= 0xF0FF else chr(code))
+            self._append(_of_symbols(chr(code), self._font_name()) if 0xF020 <= code <= 0xF0FF else chr(code))
 
     def _decode(self) -> None:
         if not self._bytes:
@@ -553,9 +553,9 @@ class _Reader:
         # Bytes are in the code page of their font: one paragraph may mix several. The document's own is the fallback.
         page = self._pages.get(self._state.font) or self._page
         if page == "symbols":
-            self._say(_of_symbols((chr(code if code < 0x80 else 0xF000 + code) for code in raw), self._font_name()))
+            self._append(_of_symbols((chr(code if code < 0x80 else 0xF000 + code) for code in raw), self._font_name()))
         else:
-            self._say(raw.decode(page, "replace"))
+            self._append(raw.decode(page, "replace"))
 
     def _font_name(self) -> str:
         return self._names.get(("fonttbl", self._state.font), "").rstrip(";").strip()
@@ -572,7 +572,7 @@ class _Reader:
             return bytes([code]).decode("cp1252", "replace")
         return "\ufffd" if 0xD800 <= code < 0xE000 or code > 0x10FFFF else chr(code)
 
-    def _say(self, text: str) -> None:
+    def _append(self, text: str) -> None:
         state = self._state
         if self._high:
             self._high, text = 0, f"\ufffd{text}"
@@ -620,19 +620,19 @@ class _Reader:
         elif kind in ("listtext", "pntext"):
             state.story.marker = text
         elif kind in ("atnauthor", "sn"):
-            self._said[kind] = text
+            self._values[kind] = text
         elif kind == "sv":
-            name = self._said.get("sn", "")
-            self._said[name] = text
+            name = self._values.get("sn", "")
+            self._values[name] = text
             last = state.story.beside[-1] if state.story.beside else None
             if name == "wzDescription" and last and last.picture and not self._in_picture:
                 last.picture = msgspec.structs.replace(last.picture, alternative=text)
             state.story.beside += Inline(text if name == "gtextUNICODE" else "").blocks()
         elif kind == "pict" and state.to not in ("listtext", "pntext"):
-            # Hexadecimal digits are broken into lines. An odd last one is of a file that was cut off.
+            # Hexadecimal digits are broken into lines. An odd last one means that the file was cut off.
             digits = _NO_HEX.sub("", text)
             data = self._binary or bytes.fromhex(digits[: len(digits) // 2 * 2])
-            picture = Picture(data, self._said.get("wzDescription", ""))
+            picture = Picture(data, self._values.get("wzDescription", ""))
             state.story.beside.append(Block(label=Label.IMAGE, picture=picture))
         elif kind == "ffl":
             self._entries.append(text)
@@ -748,7 +748,7 @@ class _Reader:
         self._finish(old)
         # `beside` is the list itself, which grows at the end: what goes there follows the paragraph around the story.
         label, beside = old.story.label or Label.TEXT, parent.beside
-        author = self._said.pop("atnauthor", "") if label is Label.ASIDE_TEXT else ""
+        author = self._values.pop("atnauthor", "") if label is Label.ASIDE_TEXT else ""
         text, others = Inline(f"{author}: " if author else ""), list[Block]()
         for each in old.story.blocks:
             # A header, footer or note becomes one block, of a paragraph a line; a text box keeps its blocks.
@@ -780,7 +780,7 @@ class _Markup(_Reader):
         elif word == "htmlrtf":
             self._state.is_twin = number != 0
         elif word == "par":
-            self._say("\n")
+            self._append("\n")
         else:
             super()._word(word, number)
 
@@ -799,7 +799,9 @@ def _taken(story: _Story) -> Inline:
 def _of_symbols(characters: Iterable[str], font: str) -> str:
     """Characters of a font of symbols as Unicode has them; others stay."""
     signs = _BULLETS | (_GREEK if font.lower() == "symbol" else {})
-    return "".join(signs.get(ord(each), "•" if "\uf020" <= each <= "\uf0ff" else each) for each in characters)
+    return "".join(
+        signs.get(ord(character), "•" if "\uf020" <= character <= "\uf0ff" else character) for character in characters
+    )
 
 
 def _marked(marks: Marks, mark: Mark, is_on: bool) -> Marks:
@@ -814,10 +816,10 @@ def _page(number: int | None) -> str:
 def _grid(rows: list[tuple[_Row, list[Inline]]]) -> Iterator[Cell]:
     """The cells of a table, in the columns that the edges of all rows make together."""
     columns: list[int] = []
-    said = {id(row): row for row, _ in rows}.values()
+    distinct = {id(row): row for row, _ in rows}.values()
     # Each row has its own edges, in twentieths of a point, and programs round them differently: edges within 0.7 mm are
     # one. Rows share a definition until the next \trowd, so each definition is looked at once.
-    for at in sorted({at for row in said for at in (row.left, *(each.at for each in row.edges))}):
+    for at in sorted({at for row in distinct for at in (row.left, *(edge.at for edge in row.edges))}):
         columns += [at] if not columns or at - columns[-1] > _SAME_EDGE else []
     columns = columns if len(columns) <= _MOST_COLUMNS else []
     cells: list[_Cell] = []

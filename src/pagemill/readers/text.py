@@ -47,7 +47,7 @@ _ASCII = re.compile("[\0-\x7f]+")
 _RUN = re.compile("[^\0-\x7f]{2,}")
 """In East Asian text letters are beside each other; Western ones that are taken for them are among ASCII."""
 _SAMPLE = 8 * 1024
-"""Characters by which the separator is told; the time that it takes grows with their square."""
+"""Characters from which the separator is guessed; the time that it takes grows with their square."""
 _SEPARATORS = ",;\t|"
 _LONGEST_FIELD = 2**20
 _MOST_COLUMNS = 2_000
@@ -61,14 +61,14 @@ DECLARED = 4096
 
 
 class Decoded(NamedTuple):
-    """The text of a file, and how it was decoded where the file does not say so."""
+    """The text of a file, and how it was decoded if the file does not declare it."""
 
     text: str
     note: str = ""
     warning: str = ""
 
-    def told(self, document: Document) -> Document:
-        """The document that was made of it, which says so."""
+    def annotated(self, document: Document) -> Document:
+        """The document made from it, with the note and the warning on its first part."""
         document.parts[0].notes += [self.note] if self.note else []
         document.parts[0].warnings += [self.warning] if self.warning else []
         return document
@@ -77,7 +77,7 @@ class Decoded(NamedTuple):
 def read_text(path: Path, password: str | None = None) -> Document:
     """Paragraphs between blank lines; line breaks stay."""
     found = decoded(path)
-    return found.told(Document(parts=list(in_parts(paragraphs(found.text)))))
+    return found.annotated(Document(parts=list(in_parts(paragraphs(found.text)))))
 
 
 def paragraphs(text: str) -> Iterator[Block]:
@@ -91,7 +91,7 @@ def read_separated(path: Path, password: str | None = None) -> Document:
     # Of the process, not of the reader. Python's own limit is 128 KiB, which a cell of text exceeds.
     csv.field_size_limit(_LONGEST_FIELD)
     try:
-        return found.told(Document(parts=list(in_parts(_table(found.text, path.suffix.lower())))))
+        return found.annotated(Document(parts=list(in_parts(_table(found.text, path.suffix.lower())))))
     except csv.Error as error:
         raise CorruptInputError(f"the table cannot be read: {error}", remedy="Check its quotation marks.") from error
 
@@ -114,42 +114,42 @@ def _table(text: str, suffix: str) -> Iterator[Block]:
 
 def declared_charset(data: bytes) -> str | None:
     """The encoding that a web page names at its beginning."""
-    said = _CHARSET.search(data[:DECLARED])
-    return said[1].decode("ascii") if said else None
+    declared = _CHARSET.search(data[:DECLARED])
+    return declared[1].decode("ascii") if declared else None
 
 
-def decoded(path: Path, said: str | None = None) -> Decoded:
+def decoded(path: Path, declared: str | None = None) -> Decoded:
     """The text of a file, by its byte order mark, as UTF-8, or else in a common 8-bit encoding.
 
     Args:
         path: The file.
-        said: The encoding that it names.
+        declared: The encoding that it names.
 
     Raises:
         TooLargeError: It is over :data:`MOST_BYTES`.
-        CorruptInputError: It is no text.
+        CorruptInputError: It is not text.
     """
     with path.open("rb") as file:
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise TooLargeError(f"the text is over {MOST_BYTES // 2**20} MB", remedy="Split the file.")
-    return text_of(data, said)
+    return text_of(data, declared)
 
 
-def text_of(data: bytes, said: str | None = None) -> Decoded:
+def text_of(data: bytes, declared: str | None = None) -> Decoded:
     """:func:`decoded` of bytes."""
     encoding = next((name for mark, name in _MARKS if data.startswith(mark)), None)
     if encoding is None and b"\0" in data:
-        raise CorruptInputError("the file holds binary data, not text", remedy="Check its type.")
-    named = [_LABELS.get(said.lower(), said)] if said else []
-    order = (*named, "utf-8") if said and said.lower().startswith(_SEVEN_BIT) else ("utf-8", *named)
+        raise CorruptInputError("the file contains binary data, not text", remedy="Check its type.")
+    named = [_LABELS.get(declared.lower(), declared)] if declared else []
+    order = (*named, "utf-8") if declared and declared.lower().startswith(_SEVEN_BIT) else ("utf-8", *named)
     for name in (encoding,) if encoding else order:
         with suppress(UnicodeError, LookupError):
             text = _with_line_feeds(data.decode(name))
             if name == "cp1252" and _likely(data):  # in which any bytes are something
                 break
-            is_wrong = said and name == "utf-8" and not data.isascii() and not said.lower().startswith("utf")
-            return Decoded(text, f"the text is UTF-8, not {said[:40]} as declared" if said and is_wrong else "")
+            is_wrong = declared and name == "utf-8" and not data.isascii() and not declared.lower().startswith("utf")
+            return Decoded(text, f"the text is UTF-8, not {declared[:40]} as declared" if declared and is_wrong else "")
     if encoding in (None, "utf-8-sig"):
         text = data.decode("utf-8-sig", "replace")
         wide = Counter(_ASCII.sub("", text))

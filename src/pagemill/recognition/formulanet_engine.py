@@ -81,9 +81,9 @@ class FormulaNetRecognizer:
             return ""
         (numbers, *_) = self._session.run(None, {self._input: image})
         if not np.issubdtype(numbers.dtype, np.integer) or numbers.ndim != 2 or len(numbers) != 1:
-            raise ValueError(f"the model gave {numbers.dtype} of shape {numbers.shape} in place of tokens")
+            raise ValueError(f"the model returned {numbers.dtype} of shape {numbers.shape} instead of tokens")
         if numbers.shape[1] > _MOST_TOKENS:
-            raise ValueError(f"the model gave {numbers.shape[1]:,} tokens")
+            raise ValueError(f"the model returned {numbers.shape[1]:,} tokens")
         return self._decoded(numbers[0].tolist())
 
     def _decoded(self, numbers: Sequence[int]) -> str:

@@ -8,6 +8,8 @@ nothing at all.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +30,9 @@ _INCOMPLETE_SCRIPTS = frozenset({"GREEK", "CYRILLIC"})  # dictionaries hold some
 _LONG_SIDE = 2560
 """Larger pages are shrunk to this before measuring: 20 ms for A4, at most 100 ms for the largest pages. Letters of
 6.5 point type on a newspaper page are 8 pixels high then. The following are pixels of that image."""
+_LEAST_PIXELS = 4_000_000
+"""Pixels that a longer page, such as a receipt of 600 by 12,000, keeps at least: by its long side alone it would be
+shrunk until no letter is left. Sheets of paper have more after shrinking."""
 _WINDOW, _CONTRAST = 31, 20
 """Side of the square whose mean a stroke must be darker than, and the grey levels by which; grain of a scan has a
 standard deviation of 5 to 10."""
@@ -142,12 +147,13 @@ def _components(mask: NDArray[np.uint8]) -> NDArray[np.int32]:
 
 
 def _measured_at(page: Pixels) -> float:
-    return float(min(1.0, _LONG_SIDE / max(page.shape)))
+    height, width = map(int, page.shape[:2])
+    return min(1.0, max(_LONG_SIDE / max(height, width), math.sqrt(_LEAST_PIXELS / (height * width))))
 
 
 def _letters(page: Pixels) -> NDArray[np.int32]:
     """What has the shape of a letter, in pixels of the page as it is measured: rows of OpenCV's ``CC_STAT``."""
-    grey = cv2.cvtColor(fit(page, _LONG_SIDE), cv2.COLOR_RGB2GRAY)
+    grey = cv2.cvtColor(fit(page, round(_measured_at(page) * max(page.shape))), cv2.COLOR_RGB2GRAY)
     ink = cv2.adaptiveThreshold(grey, 1, cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY_INV, _WINDOW, _CONTRAST)
     _, _, blobs, _ = cv2.connectedComponentsWithStats(ink, connectivity=8, ltype=cv2.CV_32S)
     blobs = blobs[1:]

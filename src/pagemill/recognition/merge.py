@@ -120,7 +120,8 @@ def _pitch(read: RecognizedText) -> float:
     order = sorted(range(len(read.text)), key=read.centers.__getitem__)
     steps = [(a, b, read.centers[b] - read.centers[a]) for a, b in pairwise(order)]
     hangul = [step for a, b, step in steps if script_of(read.text[a]) == script_of(read.text[b]) == "HANGUL"]
-    return float(np.median(hangul or [step for *_, step in steps])) if steps else 1.0
+    pitch = float(np.median(hangul or [step for *_, step in steps])) if steps else 0.0
+    return pitch or 1.0  # Tesseract may give several syllables one place
 
 
 def _may_be_hanja(read: RecognizedText, index: int, seen: bool) -> bool:

@@ -32,7 +32,7 @@ from pagemill.recognition.languages import (
     title_of_script,
 )
 from pagemill.recognition.merge import Stretch, hanja_stretches, replace, stretches
-from pagemill.recognition.scripts import script_shares
+from pagemill.recognition.scripts import FIGURES, FLIPPED, script_shares
 from pagemill.recognition.show_through import is_paler, without_back
 from pagemill.recognition.stamps import inks_of, without_frame, without_stamps
 from pagemill.recognition.verdict import (
@@ -58,6 +58,7 @@ from pagemill.recognition.verdict import (
     mean_shares,
     quality_of,
     reads_below,
+    reads_certainly,
     scripts_by_share,
     size_of,
     strange_script,
@@ -69,6 +70,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 _WORTH_A_SAMPLE = 12  # lines from which it pays to find out first that a page is all Latin
 _SURE_LANGUAGE = 0.6  # mean over sample lines of confidence x share of letters in the language's script
+_SURE_OF_ANY_LOOKS = {"ko": _SURE_LANGUAGE}  # where looks may mislead: Thai data reads Khmer or Lao with up to 0.76
+_LOOKS_SURE = 0.7  # share of a script that does not mislead: 0.76 and more of clear print, up to 0.59 of blurred Hangul
 _SCRIPT_CLEAR = 0.8  # the same for a sample, where the primary's text may look good
 _SCRIPT_POSSIBLE = 0.15  # share from which an engine for a script is tried
 _ENGINES_TRIED = 3  # on a sample: the languages of one script among them
@@ -78,6 +81,7 @@ _SURE = 0.97  # confidence from which no Hangul is read as ideographs: "구분" 
 _CROSSED = 0.99  # confidence from which no stamp crosses a line: "due: 1,2" under one was read as "dueA1" at 0.973
 _CLEAR = 0.95  # confidence below which a line of a photograph is read again, wider
 _WIDENED, _WIDENED_IDEOGRAPHS = 1.5, 1.25  # ideographs are square: wider, Hangul passes for some
+_TURNED = 0.5  # letters a line by which a page reads better head down; of a blurred one noise was 0.25, text has 10
 _SHORT = 4  # characters that may read well in a mirror by chance
 _SYMMETRICAL = 0.65  # likeness of both readings: "XVIII MMXIX" has 0.7 and more, a line from the back up to 0.54
 _LEAST_OF_STAMP = 3  # letters and digits: fewer are its frame
@@ -167,7 +171,7 @@ class PageReader:
         if runs_vertically(found):
             rotation = await self._rotation(page, found, (90, 270))
             level = [line for line in found if _is_flat(line, _LEVEL)]
-            tall = [line for line in found if line not in level]
+            tall = [line for line in found if not _is_flat(line, _LEVEL)]
             page, found = await self._turned(page, rotation)
             found = await self._with_tall(page, found, tall, rotation)
             found = await self._with_level(page, found, level, rotation)
@@ -200,7 +204,7 @@ class PageReader:
         unsure = list(filter(is_unsure, lines))
         explains = handwritten and 2 * sum(line in handwritten for line in unsure) >= len(unsure)
         script, foreign = (None, 0) if explains else self._unread_script(lines, shares)
-        read = await self._services.compute(_finish, lines, self._plan)
+        read = await self._services.compute(_finish, lines, self._plan, rotation)
         by_hand = tuple(_box(line.quad, 0.0, 1.0) for line in handwritten)
         read = read._replace(script=script, foreign=foreign, handwritten=by_hand)
         unread = read.stamps + len(of_stamps) - len(words)
@@ -311,7 +315,7 @@ class PageReader:
         clear = script is not None and shares[script] >= _SCRIPT_CLEAR and len(lines) >= ENOUGH_LINES
         sure = script is not None and (poor or clear or script == "VIETNAMESE")
         if self._plan.languages is None and (illegible or (sure and script != "VIETNAMESE")):
-            named, remedy = "a script that", "Name its language with --lang; docs/languages.md lists what to install."
+            named, remedy = "a script that", "Pass its language with --lang; docs/languages.md lists what to install."
             if script is not None:
                 named, remedy = f"{title_of_script(script)}, which", remedy_for([LANGUAGE_OF_SCRIPT[script]])
             raise LanguageError(f"the page is in {named} no installed engine reads", remedy=remedy)
@@ -419,11 +423,12 @@ class PageReader:
             doubtful = [line for line in lines if of_page >= SCRIPT_SEEN or may_hold_more(line)]
             await self._services.compute(_look_at, [line for line in doubtful if line.engine == self._plan.primary])
             foreign = [line for line in doubtful if line.engine == self._plan.primary and self._is_foreign(line)]
-            if not foreign:
+            # A page in another script has lines that the primary reads badly; a lone word may look like anything.
+            if all(map(reads_certainly, foreign)):
                 return
             sample = [foreign[index] for index in longest([line.quad for line in foreign])]
             language, engine, texts = await self._language_of(sample, tried)
-            if language is None and is_mostly_unread(lines):
+            if language is None and is_mostly_unread(lines) and not self._looks_unread(mean_shares(sample)):
                 # The page fails otherwise: blurred letters look like those of any script, but are read in one.
                 language, engine, texts = await self._language_of(sample, tried, of_any_looks=True)
             if language is None:
@@ -489,6 +494,8 @@ class PageReader:
             # Of a page that looks like nothing some lines may be too blurred for any engine.
             counted = each[: (len(each) + 1) // 2] if of_any_looks else each
             score = sum(counted) / len(counted)
+            if of_any_looks and score < _SURE_OF_ANY_LOOKS.get(language, DOUBTFUL):
+                continue
             best = max(best, (score, language, engine, texts), key=lambda one: one[0])
             # Good enough: each further engine would be loaded only to lose.
             if score >= DOUBTFUL:
@@ -496,6 +503,15 @@ class PageReader:
         # A named language needs no proof: its engine gets every line that the primary cannot read.
         enough = best[0] >= _SURE_LANGUAGE or (self._plan.languages is not None and best[0] > 0)
         return best[1:] if enough else (None, "", [])
+
+    def _looks_unread(self, shares: dict[str, float]) -> bool:
+        """Whether lines surely look like a script that no engine of the plan reads, whichever way up."""
+        whole: dict[str, float] = {}
+        for script, share in shares.items():
+            name = script.removeprefix(FLIPPED)
+            whole[name] = whole.get(name, 0.0) + share
+        sure = {name for name, share in whole.items() if share >= _LOOKS_SURE}
+        return any(self._is_unread(name) for name in sure - {FIGURES})
 
     def _candidates(self, shares: dict[str, float], tried: set[str]) -> list[tuple[str, str]]:
         """Languages worth trying on lines that look so, with their engines: those of the likeliest scripts first."""
@@ -549,12 +565,15 @@ class PageReader:
         for degrees in candidates:
             asked = (self._services.recognize(engine, images[degrees]) for engine in [self._plan.primary, *others])
             samples[degrees] = max(await asyncio.gather(*asked), key=evidence)
-        legible = max(candidates, key=lambda degrees: evidence(samples[degrees]))
+        found_in = {degrees: evidence(samples[degrees]) for degrees in candidates}
+        legible = max(candidates, key=found_in.__getitem__)
+        if legible == 180 and found_in[180] - found_in[0] < _TURNED * len(quads):
+            legible = 0
         sure = [text for text in samples[legible] if text.confidence >= DOUBTFUL]
         is_chinese = likely[:1] != ["HANGUL"] and 2 * len(sure) > len(quads) and is_ideographic(sure)
         if not likely:
             return legible
-        unread = not evidence(samples[legible]) or (self._is_unread(likely[0]) and not is_chinese)
+        unread = not found_in[legible] or (self._is_unread(likely[0]) and not is_chinese)
         return likeliest if unread else legible
 
 
@@ -608,12 +627,12 @@ def _handwritten(lines: list[Line]) -> list[Line]:
     return [line for line, is_hand in zip(judged, by_hand, strict=True) if is_hand]
 
 
-def _finish(lines: list[Line], plan: Plan) -> ReadPage:
-    """Turn lines into records, with the boxes of their words."""
+def _finish(lines: list[Line], plan: Plan, rotation: int) -> ReadPage:
+    """Turn lines into records, with the boxes of their words; on a page that was turned those across tell it."""
     legible = [line for line in lines if line.text.text]
     languages = plan.languages or tags_of_text("".join(line.text.text for line in legible))
     return ReadPage(
-        lines=[_record(line) for line in legible],
+        lines=[_record(line, across=rotation % 180 > 0 and _runs_across(line.quad)) for line in legible],
         languages=languages,
         illegible=sum(is_long(line) and not line.text.text and holds_writing(line.image) for line in lines),
         quality=quality_of(lines),
@@ -623,7 +642,12 @@ def _finish(lines: list[Line], plan: Plan) -> ReadPage:
     )
 
 
-def _record(line: Line) -> TextLine:
+def _runs_across(quad: Quad) -> bool:
+    (x1, y1), (x2, y2) = quad[:2]
+    return abs(y2 - y1) > abs(x2 - x1)
+
+
+def _record(line: Line, *, across: bool) -> TextLine:
     corners = np.asarray(line.quad)
     edges = np.abs(corners - np.roll(corners, 1, axis=0))
     is_head_down = corners[1, 0] < corners[0, 0]
@@ -631,7 +655,7 @@ def _record(line: Line) -> TextLine:
     return TextLine(
         text=line.text.text,
         box=_box(line.quad, 0.0, 1.0),
-        polygon=line.quad if is_head_down or (edges > 1).all(axis=1).any() else None,
+        polygon=line.quad if across or is_head_down or (edges > 1).all(axis=1).any() else None,
         confidence=expected_right(engine, line.text.confidence * (1 - line.unread)),
         engine=engine,
         words=tuple(Word(text, _box(line.quad, start, end)) for text, start, end in line.text.word_spans),

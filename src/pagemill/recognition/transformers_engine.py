@@ -36,7 +36,7 @@ def create(settings: RecognitionSettings) -> LocalReader:
     """A reader for a model card. Makes sure that the weights are there; loads nothing yet.
 
     Raises:
-        UsageError: There is no such model card, it is of another kind, or it cannot read what it is to.
+        UsageError: There is no such model card, it has another kind, or it cannot read what it is to.
         MissingDependencyError: PyTorch or transformers is not installed.
         MissingInputError: The weights are not on this machine.
     """

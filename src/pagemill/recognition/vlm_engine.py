@@ -11,7 +11,7 @@ def create(settings: RecognitionSettings) -> VlmReader:
     """A reader for a model card and its servers. Reaches out to nothing yet.
 
     Raises:
-        UsageError: There is no such model card, it is of another kind, it cannot read what it is to, or no server is
+        UsageError: There is no such model card, it has another kind, it cannot read what it is to, or no server is
             named.
     """
     card, reads = reading_card(settings)

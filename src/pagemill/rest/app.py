@@ -83,7 +83,7 @@ def application(server: Server) -> FastAPI:
     async def failed(request: Request, error: HTTPException) -> Response:
         # Starlette says "Not Found" alone; clients get a sentence and a remedy, as for every other error.
         if error.status_code == 404:
-            return error_answer(NotFoundError("there is nothing at this address", remedy="See /openapi.json."))
+            return error_answer(NotFoundError("not found", remedy="See /openapi.json."))
         return error_answer(HttpError(str(error.detail), remedy="See /openapi.json.", status=error.status_code))
 
     return app

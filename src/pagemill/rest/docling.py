@@ -171,7 +171,7 @@ def router(server: Server) -> APIRouter:
 
     @routes.get("/v1/status/poll/{id}")
     async def poll(id: str, wait: Annotated[float, Query(ge=0)] = 0, owner: str = owner_of) -> Response:
-        """The state of a task; with ``wait``, the answer comes when it has ended, or after that many seconds."""
+        """The state of a task; with ``wait``, the answer comes when it has finished, or after that many seconds."""
         if wait:
             with _as_task():
                 await server.wait(id, owner, min(wait, _MOST_WAIT_S))
@@ -179,7 +179,7 @@ def router(server: Server) -> APIRouter:
 
     @routes.get("/v1/result/{id}")
     async def result(id: str, owner: str = owner_of) -> Response:
-        """The result of a task that has ended."""
+        """The result of a task that has finished."""
         with _as_task():
             results = await server.results(id, owner)
         if not results.row.has_ended:
@@ -202,7 +202,7 @@ def router(server: Server) -> APIRouter:
         open_sockets += 1
         try:
             await _watch(server, socket, id, api_key)
-        except WebSocketDisconnect:  # the client has gone
+        except WebSocketDisconnect:  # the client disconnected
             pass
         finally:
             open_sockets -= 1
@@ -255,7 +255,7 @@ async def _submit(job: Sending, wanted: Conversion) -> JobRow:
 
 
 async def _converted(server: Server, row: JobRow) -> Response:
-    """The result of a job when it has ended."""
+    """The result of a job when it has finished."""
     remedy = f"Get the result at /v1/result/{row.id}, or use the /async form of the request."
     return await _answer(server, await waited(server, row, remedy))
 
@@ -344,7 +344,7 @@ async def _watch(server: Server, socket: WebSocket, id: str, api_key: str) -> No
 
 
 async def _states(server: Server, id: str, owner: str, socket: WebSocket) -> AsyncIterator[dict[str, Any]]:
-    """The states of a task whenever they change, the last one when it has ended. Ends when the client goes."""
+    """The states of a task whenever they change, the last one when it has finished. Ends when the client goes."""
 
     async def gone() -> None:  # messages of the client ("next") have no meaning here
         while (await socket.receive())["type"] != "websocket.disconnect":

@@ -70,7 +70,7 @@ class Conversion(msgspec.Struct, kw_only=True):
     target: str = "inbody"
     warnings: list[str] = []
     chunking: Chunking | None = None
-    """Chunks in place of documents."""
+    """Chunks instead of documents."""
 
 
 def chunked(wanted: Conversion, chunker: str, given: Mapping[str, Any], *, with_document: bool) -> Conversion:
@@ -83,7 +83,7 @@ def chunked(wanted: Conversion, chunker: str, given: Mapping[str, Any], *, with_
         with_document: The DoclingDocument is in the answer, too.
 
     Raises:
-        UsageError: A value is not valid, or the target holds no chunks.
+        UsageError: A value is not valid, or the target does not support chunks.
     """
     if wanted.target != "inbody":
         raise UsageError(f"target {wanted.target!r} is not available for chunks", remedy="Use inbody.")
@@ -157,7 +157,7 @@ def _include_images(made: Conversion, value: Any) -> None:
 
 def _do_ocr(made: Conversion, value: Any) -> None:
     if not flag("do_ocr", value):
-        # A page without a text layer would be empty otherwise; the warning tells the client.
+        # A page without a text layer would be empty otherwise; the warning informs the client.
         made.options["text_layer"] = TextLayerMode.ALWAYS.value
         made.warnings.append("do_ocr is false: pages without a text layer are read nevertheless")
 
@@ -224,7 +224,7 @@ def flag(name: str, value: Any) -> bool:
     """A boolean, also as the text of a form field.
 
     Raises:
-        UsageError: It is none.
+        UsageError: It is invalid.
     """
     if isinstance(value, bool):
         return value

@@ -166,7 +166,7 @@ class ConvertedDocument:
         ]
 
     def _with_pictures(self, text: str) -> str:
-        # As for most pieces, which hold no picture.
+        # Most pieces contain no picture.
         if self._token not in text:
             return text
 

@@ -51,7 +51,7 @@ def check_url(url: str) -> None:
         raise InputError("a URL is malformed", remedy=remedy) from None
     is_good = parts.scheme in ("http", "https") and parts.hostname and parts.username is None
     if not is_good or len(url) > MAX_URL or not url.isprintable() or " " in url:
-        raise InputError("a URL is not one that is fetched", remedy=remedy)
+        raise InputError("a URL cannot be fetched", remedy=remedy)
 
 
 def is_public(address: str) -> bool:
@@ -139,7 +139,7 @@ def fetch(url: str, path: Path, max_bytes: int, *, limit_s: float = FETCH_S, by:
             except ValueError as error:
                 raise _unreached(error) from error
         else:
-            raise FetchError("a URL redirects too often", remedy="Check the URL.")
+            raise FetchError("a URL redirects too many times", remedy="Check the URL.")
     sync_directory(path.parent)
 
 
@@ -187,7 +187,7 @@ def _save(response: http.client.HTTPResponse, path: Path, file: BinaryIO, max_by
         with output_errors(path):
             file.write(chunk)
     if response.length:  # it announced more than it sent
-        raise FetchError("the connection broke before a file was whole", remedy="Try again.")
+        raise FetchError("the connection broke before a file was complete", remedy="Try again.")
 
 
 def _connect(host: str, port: int, deadline: float, by: Fetch) -> socket.socket:
@@ -200,7 +200,7 @@ def _connect(host: str, port: int, deadline: float, by: Fetch) -> socket.socket:
     found = [(family, address) for family, _, _, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
     # All, not the one that is used: which of them is tried depends on the network, and an attacker may count on that.
     if not found or not all(is_public(str(address[0])) for _, address in found):
-        raise ForbiddenError("a URL leads to an address that is not public", remedy="Send the file itself.")
+        raise ForbiddenError("a URL resolves to an address that is not public", remedy="Send the file itself.")
     problem: OSError = OSError("no address")
     for family, address in found:
         by.proceed()

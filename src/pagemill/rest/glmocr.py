@@ -86,7 +86,7 @@ async def _receive_images(job: Sending, body: bytes) -> None:
 
 
 def _answer(results: JobResults) -> dict[str, Any]:
-    """The answer when a job has ended. Raises why one of its pages was not read: their server gives no text then."""
+    """The answer when a job has finished. Raises why one of its pages was not read: their server gives no text then."""
     if results.row.error is not None:
         error = results.row.error
         raise InputError(error.message, remedy=error.remedy)

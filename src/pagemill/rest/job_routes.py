@@ -76,7 +76,7 @@ def router(server: Server) -> APIRouter:
     async def get_job(
         id: str, wait: Annotated[float, Query(ge=0, le=_LONGEST_WAIT_S)] = 0, owner: str = owner_of
     ) -> Response:
-        """A job; with ``wait``, the answer comes when it has ended, or after that many seconds."""
+        """A job; with ``wait``, the answer comes when it has finished, or after that many seconds."""
         row = await (server.wait(id, owner, wait) if wait else server.get(id, owner))
         return answer(await server.job(row))
 
@@ -131,7 +131,7 @@ def router(server: Server) -> APIRouter:
 
 
 class _CountedStream(StreamingResponse):
-    """An event stream that is counted as open until it has ended, however that comes."""
+    """An event stream that is counted as open until it has finished, however that comes."""
 
     def __init__(self, server: Server, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)

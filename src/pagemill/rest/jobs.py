@@ -48,7 +48,7 @@ class JobFile(msgspec.Struct, frozen=True, kw_only=True):
     url: str | None = None
     """Where it is fetched from."""
     pages: int | None = None
-    """Pages of it, once the job has ended."""
+    """Pages of it, once the job has finished."""
 
     @property
     def id(self) -> str:
@@ -68,7 +68,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, Any]
     password: str | None
     bytes: int
-    """Bytes of the inputs; with those of the results once the job has ended."""
+    """Bytes of the inputs; with those of the results once the job has finished."""
     created: float
     """Seconds since 1970, as all times here."""
     started: float | None
@@ -80,7 +80,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     error: JobError | None
     retry: int
-    """1: failed pages are to be parsed again. 2: a process has begun with that."""
+    """1: failed pages are to be parsed again. 2: a process has started with that."""
     cancelled: bool
     """A cancellation was requested."""
     opened: bool
@@ -109,7 +109,7 @@ class JobTable(Database):
         file: The database; created when it is missing.
 
     Raises:
-        OutputError: It cannot be opened, or is of another version.
+        OutputError: It cannot be opened, or belongs to another version.
         DamagedRunError: It is damaged.
     """
 
@@ -125,7 +125,7 @@ class JobTable(Database):
         application, version = version_of(connection)
         has_tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if has_tables and application != _APPLICATION_ID:
-            raise OutputError(f"{self.file} is of another program", remedy=_OTHER_FOLDER)
+            raise OutputError(f"{self.file} belongs to another program", remedy=_OTHER_FOLDER)
         if version == 0:
             self._create(_TABLES.split(";\n"), _APPLICATION_ID, _FORMAT)
         elif version != _FORMAT:
@@ -236,7 +236,7 @@ class JobTable(Database):
         return {id for (id,) in self.query("SELECT id FROM jobs")}
 
     def ended(self) -> list[tuple[str, float, int]]:
-        """Id, end and bytes of the jobs that have ended, the one that ended first before all others."""
+        """Id, end and bytes of the jobs that have finished, the one that ended first before all others."""
         return self.query("SELECT id, finished, bytes FROM jobs WHERE finished IS NOT NULL ORDER BY finished")
 
     def stored_bytes(self) -> int:

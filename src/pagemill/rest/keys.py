@@ -55,7 +55,7 @@ class KeyRing:
         # All are compared, each in constant time: the response time reveals nothing about a key.
         known = [hmac.compare_digest(hashed, each) for each in self._hashes]
         if not any(known):
-            raise UnauthorizedError("the API key is wrong", remedy="Ask who runs the server for a key.")
+            raise UnauthorizedError("the API key is wrong", remedy="Ask the operator of the server for a key.")
         return hashed.hex()
 
     def _hash(self, key: str) -> bytes:

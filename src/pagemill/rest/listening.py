@@ -43,7 +43,7 @@ def listen(host: str, port: int) -> socket.socket:
             f"cannot listen at {host} port {port}: {error.strerror or error}",
             remedy="Give an address of this machine with --host; 0.0.0.0 is all of them."
             if foreign
-            else "Choose another --port, or end the program that uses this one.",
+            else "Choose another --port, or stop the program that uses this one.",
         ) from error
     return listening
 

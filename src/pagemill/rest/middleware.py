@@ -65,7 +65,7 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
-        # Start and end of the application are no request, and have no headers.
+        # Start and end of the application are not requests, and have no headers.
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -80,7 +80,7 @@ class Guard:
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
                 headers.setdefault("Content-Security-Policy", API_POLICY)
-                # Results are of one key: no proxy may keep them for another.
+                # Results belong to one key: no proxy may keep them for another.
                 headers.setdefault("Cache-Control", "no-store")
                 headers["X-Request-Id"] = id
             await send(message)
@@ -88,7 +88,7 @@ class Guard:
         try:
             self._check(scope)
             await self._app(scope, self._bounded(receive) if scope["type"] == "http" else receive, send_with_headers)
-        except HttpError as error:  # also of a body that is too large or too slow, before an answer has begun
+        except HttpError as error:  # also of a body that is too large or too slow, before an answer has started
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008})  # before it is accepted: answered with 403
             elif status:
@@ -112,7 +112,7 @@ class Guard:
         host = headers.get("host", "")
         if self._server.settings.is_loopback and _name(host) not in self._names:
             raise ForbiddenError(
-                "the Host header does not name this server", remedy="Name it with --allowed-host, if it is one."
+                "the Host header does not name this server", remedy="Pass it with --allowed-host, if it is one."
             )
         origin = headers.get("origin")
         # Browsers send no Origin with a plain link or image; those are requests that change nothing.

@@ -44,7 +44,7 @@ def job_options(given: Mapping[str, Any], settings: ServeSettings) -> ParseOptio
     allowed = [each.key for each in DECLARED]
     for key, value in given.items():
         if key not in allowed:
-            raise UsageError(f"jobs have no option {key!r}", remedy=f"There are: {', '.join(allowed)}.")
+            raise UsageError(f"jobs have no option {key!r}", remedy=f"Available: {', '.join(allowed)}.")
         _check(key, value)
     # None is how JSON says "the default", also for options whose default is something else.
     values = {key: value for key, value in given.items() if value is not None}
@@ -65,7 +65,7 @@ def job_options(given: Mapping[str, Any], settings: ServeSettings) -> ParseOptio
 
 
 def for_clients(remedy: str) -> str:
-    """A remedy with the options of jobs in place of those of the command line."""
+    """A remedy with the options of jobs instead of those of the command line."""
     return _FLAG.sub(lambda match: f"the option {key}" if (key := _FLAGS.get(match[0])) else match[0], remedy)
 
 

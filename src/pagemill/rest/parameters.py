@@ -13,8 +13,8 @@ async def _only_known(request: Request) -> None:
     for name in request.query_params:
         if name not in known:
             raise UsageError(
-                f"the parameter {name[:100]!r} is not known",
-                remedy=f"There are: {', '.join(known)}." if known else "This address takes none.",
+                f"unknown parameter {name[:100]!r}",
+                remedy=f"Available: {', '.join(known)}." if known else "This address takes none.",
             )
 
 

@@ -56,7 +56,7 @@ def router(server: Server) -> APIRouter:
         """The page as it was read: WebP, its longer side at most 2,000 pixels. Boxes are those of the record."""
         results = await server.results(id, owner)
         data, tag = await results.image(n, width, server.services.decoding, server.image_flight)
-        # The image is made first: its tag is of its bytes, as nothing else changes with a retried page.
+        # The image is made first: its tag is the digest of its bytes, as nothing else changes with a retried page.
         if request.headers.get("if-none-match") == f'"{tag}"':
             return Response(status_code=304)
         return Response(data, media_type="image/webp", headers=_LONG | {"ETag": f'"{tag}"'})
@@ -67,7 +67,7 @@ def router(server: Server) -> APIRouter:
         """A picture that a record, or a document by its relative link, names."""
         results = await server.results(id, owner)
         data = await asyncio.to_thread(results.crop, name)
-        # By content: a name in a record is no proof, and `nosniff` keeps the browser from guessing.
+        # By content: a name in a record is not proof, and `nosniff` keeps the browser from guessing.
         kind = "image/png" if data.startswith(b"\x89PNG") else "image/jpeg"
         return Response(data, media_type=kind, headers=_LONG | _EMBEDDED)
 

@@ -85,7 +85,7 @@ class JobResults:
                 return None
             return RunReader.open(self.out)
         except OutputError:
-            # Until a job has ended its run may be one that is just being created; the runner reports a damaged one.
+            # Until a job has finished its run may be one that is just being created; the runner reports a damaged one.
             if not self.row.has_ended or not self.out.exists():
                 return None
             raise
@@ -175,7 +175,7 @@ class JobResults:
         """
         formats = served_formats()
         if (kind := formats.get(suffix)) is None:
-            raise NotFoundError(f"there is no format {suffix!r}", remedy=f"There are: {', '.join(formats)}.")
+            raise NotFoundError(f"there is no format {suffix!r}", remedy=f"Available: {', '.join(formats)}.")
         file = next((each for each in self.documents if each.id == document), None)
 
         def pages() -> Iterator[PageResult]:
@@ -391,7 +391,7 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def _no_page() -> NotFoundError:
-    return NotFoundError("there is no such page, or it has not ended yet")
+    return NotFoundError("there is no such page, or it has not finished yet")
 
 
 def _cursor(text: str) -> list[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import re
 import time
@@ -17,6 +16,7 @@ from msgspec import structs
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.app.reporting import ParseDisplay, RunOutcome
 from pagemill.app.run_writer import RunWriter, opened_run
+from pagemill.app.status import size_on_disk
 from pagemill.document.jobs import JobState
 from pagemill.errors import (
     DamagedRunError,
@@ -93,7 +93,7 @@ class Runner:
         services: Entered and shared.
         life: State of this process; its vitals count the pages of all jobs.
         changed: Called with the id of a job when it or one of its pages has changed.
-        ended: Called with the id of a job that has ended.
+        ended: Called with the id of a job that has finished.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class Runner:
                 await self._failed(job, error)
             except Exception as error:
                 # As after a kill: the table lists it as unfinished, and its run knows how far it is.
-                _log(error, "the state of job %s cannot be stored; it goes on in %g s", id, RETRY_S)
+                _log(error, "the state of job %s cannot be stored; it continues in %g s", id, RETRY_S)
                 self._try_later(id)
         finally:
             self.active.pop(id, None)
@@ -196,7 +196,7 @@ class Runner:
             await self._requeue(job)
         elif job.stopped is None and isinstance(error, (NetworkError, NoSpaceError)):
             # It was accepted: it waits until its model server answers, or there is space again.
-            log.warning("job %s goes on in %g s: %s", id, RETRY_S, error.category)
+            log.warning("job %s will be retried in %g s: %s", id, RETRY_S, error.category)
             await self._requeue(job)
             self._try_later(id)
         else:
@@ -211,7 +211,7 @@ class Runner:
         self._changed(row.id)
         documents = await asyncio.to_thread(self._jobs.documents, row.job)
         options = job_options(row.options | ({PASSWORD: row.password} if row.password else {}), self._settings)
-        # One more than is allowed, so that a job that is over the limit can be told from one that is exactly at it.
+        # One more than is allowed, so that a job over the limit can be distinguished from one that is exactly at it.
         limit = self._settings.limits.max_job_pages + 1
         options = replace(options, source=replace(options.source, limit=limit))
         folder = self._settings.jobs_folder / row.id
@@ -238,7 +238,7 @@ class Runner:
         require_urls(self._settings.allow_urls)
         limits = self._settings.limits
         deadline = time.monotonic() + limits.upload_timeout_s
-        left = limits.max_job_bytes - await asyncio.to_thread(folder_size, inputs)
+        left = limits.max_job_bytes - await asyncio.to_thread(size_on_disk, inputs)
         for url, path in missing:
             most, limit_s = min(limits.max_file_bytes, left), min(FETCH_S, deadline - time.monotonic())
             await asyncio.to_thread(fetch, url, path, most, limit_s=limit_s, by=job.fetch)
@@ -307,7 +307,7 @@ class Runner:
             try:
                 row = await asyncio.to_thread(self._jobs.get, id)
             except Exception as error:
-                _log(error, "job %s cannot be read; it goes on in %g s", id, RETRY_S)
+                _log(error, "job %s cannot be read; it continues in %g s", id, RETRY_S)
                 continue
             if row is not None and not row.has_ended:
                 self.add(row)
@@ -315,7 +315,7 @@ class Runner:
 
     async def _end(self, job: ActiveJob, state: JobState, error: PagemillError | None) -> None:
         id = job.row.id
-        size = await asyncio.to_thread(folder_size, self._settings.jobs_folder / id)
+        size = await asyncio.to_thread(size_on_disk, self._settings.jobs_folder / id)
         await asyncio.to_thread(
             self._jobs.end,
             job.row,
@@ -332,7 +332,7 @@ class Runner:
         self._ended(id)
 
     def page_ended(self, job: ActiveJob) -> None:
-        """A page of a job has ended."""
+        """A page of a job has finished."""
         if job.total is not None and job.total > self._settings.limits.max_job_pages:
             job.stop("pages")
         self._changed(job.row.id)
@@ -377,15 +377,6 @@ def _document_pages(out: Path) -> dict[str, int]:
 def _log(error: Exception, message: str, *values: object) -> None:
     """Log an error, with its traceback where it is a defect."""
     log.error(f"{message}: %s", *values, error, exc_info=not isinstance(error, PagemillError))
-
-
-def folder_size(folder: Path) -> int:
-    """Bytes of the files in a folder, which may be changing."""
-    size = 0
-    for path in folder.rglob("*"):
-        with contextlib.suppress(OSError):
-            size += path.lstat().st_size
-    return size
 
 
 def with_names(text: str, inputs: Path, documents: list[JobFile]) -> str:

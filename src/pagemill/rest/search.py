@@ -68,7 +68,7 @@ class JobSearch:
         """Find pages; see :meth:`pagemill.retrieval.library.Library.search`.
 
         Raises:
-            UnavailableError: The job has ended, but others are put into the index before it.
+            UnavailableError: The job has finished, but others are put into the index before it.
         """
         if job is not None and job.has_ended and not await asyncio.to_thread(self._is_complete, job):
             # It has just ended: no hits would mean that its pages do not have the words.
@@ -78,7 +78,7 @@ class JobSearch:
                     "the job is not in the search index yet", remedy="Search again later.", retry_after_s=10
                 )
         if job is None:
-            await self._settled()
+            await self._drained()
         run = job.id if job else None
 
         def found() -> list[SearchResult]:
@@ -95,13 +95,13 @@ class JobSearch:
 
         return await asyncio.to_thread(found)
 
-    async def _settled(self) -> None:
+    async def _drained(self) -> None:
         """Wait a little for jobs that have just ended: who searches a collection then expects to find them."""
         with contextlib.suppress(RuntimeError):  # closed
             await asyncio.wait({asyncio.wrap_future(self._thread.submit(lambda: None))}, timeout=_SETTLING_S)
 
     def _is_complete(self, row: JobRow) -> bool:
-        """Whether all pages of a job that has ended are in the index."""
+        """Whether all pages of a job that has finished are in the index."""
         if self._index().runs().get(row.id) == _stamp(row):
             return True
         with self._results_of(row).reader() or contextlib.nullcontext() as reader:
@@ -114,7 +114,7 @@ class JobSearch:
             return self._library
 
     async def put(self, id: str) -> None:
-        """Bring the index up to date with a job that has ended, after those that ended before."""
+        """Bring the index up to date with a job that has finished, after those that ended before."""
         with contextlib.suppress(RuntimeError, asyncio.CancelledError):  # closed: the next start does it
             await asyncio.wrap_future(self._thread.submit(self._logged, lambda: self._put_job(id)))
 
@@ -176,7 +176,7 @@ class JobSearch:
                 return None
         if not place:
             return None
-        region = next((each for each in page.regions if each.index == hit.region), None)
+        region = next((region for region in page.regions if region.index == hit.region), None)
         return SearchResult(
             job=hit.run,
             document=page.doc_id,
@@ -193,7 +193,7 @@ class JobSearch:
 
 
 def _stamp(row: JobRow) -> str:
-    """Changes whenever a job has ended."""
+    """Changes whenever a job has finished."""
     return f"{row.finished} {row.ended} {row.failed}"
 
 

@@ -32,7 +32,7 @@ def router(server: Server) -> APIRouter:
         languages: Annotated[str | None, Query(description="Codes with commas, such as en,ko.")] = None,
         owner: str = owner_of,
     ) -> Response:
-        """Find pages of jobs that have ended, by words in any language and by similar spelling."""
+        """Find pages of jobs that have finished, by words in any language and by similar spelling."""
         codes = [code.strip() for code in (languages or "").split(",") if code.strip()]
         row = None if job is None else await server.get(job, owner)
         hits = await server.search.search(owner, q, collection=collection, job=row, languages=codes, limit=limit)

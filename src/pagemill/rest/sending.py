@@ -248,7 +248,7 @@ async def sending(server: Server, owner: str, *, is_known: bool = False) -> Asyn
 
 
 async def waited(server: Server, row: JobRow, remedy: str) -> JobResults:
-    """The results of a job when it has ended.
+    """The results of a job when it has finished.
 
     Args:
         server: Runs it.
@@ -256,7 +256,7 @@ async def waited(server: Server, row: JobRow, remedy: str) -> JobResults:
         remedy: How to get them later.
 
     Raises:
-        HttpError: It takes too long, or the server is stopping. The job goes on.
+        HttpError: It takes too long, or the server is stopping. The job continues.
     """
     if not (await server.wait(row.id, row.owner, SYNC_WAIT_S)).has_ended:
         if server.stopping.is_set():

@@ -232,7 +232,7 @@ class Server:
                 await changed.wait()
 
     async def wait(self, id: str, owner: str, timeout_s: float) -> JobRow:
-        """Wait until a job has ended, or for ``timeout_s``, and return it as it is then."""
+        """Wait until a job has finished, or for ``timeout_s``, and return it as it is then."""
         with contextlib.suppress(TimeoutError), self.changes.watched(id) as changed:
             async with asyncio.timeout(timeout_s):
                 while not (await self.get(id, owner)).has_ended and not self.stopping.is_set():
@@ -252,7 +252,7 @@ class Server:
         Args:
             id: The job.
             owner: The job's owner.
-            password: In place of the one that came with the job.
+            password: Instead of the one that came with the job.
 
         Raises:
             ConflictError: It has not ended, or no page failed.
@@ -262,14 +262,14 @@ class Server:
             raise ConflictError("no page of the job failed", remedy="There is nothing to parse again.")
         async with self.accepting(owner):
             if not await asyncio.to_thread(self.jobs.retry, id, password):
-                raise ConflictError("the job has not ended", remedy="Wait, or cancel it.")
+                raise ConflictError("the job has not finished", remedy="Wait, or cancel it.")
         row = await self.get(id, owner)
         self.runner.add(row)
         self.changes.notify(id)
         return row
 
     async def remove(self, id: str) -> None:
-        """Delete a job that has ended, with its files.
+        """Delete a job that has finished, with its files.
 
         Raises:
             ConflictError: It has not ended, or not any more.
@@ -285,7 +285,7 @@ class Server:
             return False
 
         if not await asyncio.to_thread(forget):
-            raise ConflictError("the job has not ended", remedy="Wait, or cancel it.")
+            raise ConflictError("the job has not finished", remedy="Wait, or cancel it.")
         self.changes.notify(id)
         await self.discard(id)
         self.counts["removed"] += 1
@@ -305,7 +305,7 @@ class Server:
                 total -= size
 
     def _ended(self, id: str) -> None:
-        """A job has ended: put it into the index, beside the runner."""
+        """A job has finished: put it into the index, beside the runner."""
         self.counts["ended"] += 1
         task = asyncio.create_task(self.search.put(id))
         self._tasks.add(task)
@@ -347,7 +347,7 @@ def _make_folders(data: Path, jobs: Path) -> None:
             # Somebody else's folder, or ours without its table: either way jobs would be started over what is there.
             if (foreign or results) and not (table.exists() and table.stat().st_size):
                 raise OutputError(
-                    f"{data} holds {'jobs' if results else foreign[0]} but no table of jobs",
+                    f"{data} contains {'jobs' if results else foreign[0]} but no table of jobs",
                     remedy="Restore its jobs.sqlite from a backup, or choose another --data folder.",
                 )
         else:
@@ -364,4 +364,4 @@ def _remove_unknown(folder: Path, known: set[str]) -> None:
             if _ID.fullmatch(path.name) and ((path / _REMOVING).exists() or not (path / "run").exists()):
                 shutil.rmtree(path, ignore_errors=True)
             else:
-                log.warning("%s is not of a job that the table knows: it is left alone", path)
+                log.warning("%s belongs to no job in the table: ignored", path)

@@ -43,7 +43,7 @@ class BoundedProtocol(H11Protocol):
         super().data_received(data)
         if self.transport.get_protocol() is not self:  # it has become a WebSocket, whose protocol has its own limits
             return
-        # The head is there and the answer has begun: from here on the time limits of the body hold.
+        # The head is there and the answer has started: from here on the time limits of the body hold.
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop_clock()
         elif self._head is None:
@@ -80,8 +80,8 @@ class _Uvicorn(uvicorn.Server):
 def serve(settings: ServeSettings, listening: socket.socket, life: Life) -> int:
     """Serve until SIGTERM or SIGINT, and return the exit status.
 
-    The first signal drains the server: no connection is accepted, pages in flight are finished and written, jobs go on
-    with the next start. A second one ends the process at once.
+    The first signal drains the server: no connection is accepted, pages in flight are finished and written, jobs
+    continue with the next start. A second one ends the process at once.
 
     Args:
         settings: Settings of the server.
@@ -126,12 +126,12 @@ async def _serve(settings: ServeSettings, listening: socket.socket, life: Life) 
         if running.should_exit:
             signal.raise_signal(signal.SIGKILL)
         running.should_exit = True
-        log.info("stopping when the pages in flight are finished; unfinished jobs go on with the next start")
+        log.info("stopping when the pages in flight are finished; unfinished jobs resume at the next start")
         server.stop()
 
     async def leave_when_stuck() -> None:
         await server.services.stuck.wait()
-        log.warning("a computation hangs for good: the jobs go on in a fresh process")
+        log.warning("a computation hangs: the jobs continue in a new process")
         life.vitals.hung = True
         recycle()
 

@@ -46,10 +46,13 @@ class LimitSettings(Settings):
         default=1024, minimum=8, help="Maximum number of connections; more are answered with 503."
     )
     upload_timeout_s: float = option(
-        "--upload-timeout", default=900.0, above=0, help="Time limit of receiving one request."
+        "--upload-timeout", default=900.0, above=0, help="Time limit for receiving one request."
     )
     idle_timeout_s: float = option(
-        "--idle-timeout", default=20.0, above=0, help="Time limit of a client that sends nothing within a request."
+        "--idle-timeout",
+        default=20.0,
+        above=0,
+        help="Time limit for a client that stops sending in the middle of a request.",
     )
 
     @property
@@ -74,13 +77,13 @@ class RetentionSettings(Settings):
         default=30.0,
         above=0,
         metavar="DAYS",
-        help="Remove jobs, failed ones too, this many days after their end.",
+        help="Remove jobs, including failed ones, this many days after they finish.",
     )
     keep_gib: float = option(
         default=100.0,
         above=0,
         metavar="GIB",
-        help="Remove the jobs that ended first while all of them take more than this.",
+        help="Remove the oldest finished jobs while all jobs take more than this.",
     )
 
 
@@ -101,9 +104,9 @@ class ServeSettings(Settings):
         comma_separated=True,
         environment="PAGEMILL_SERVE_KEYS",
         secret=True,
-        help="Key that clients must send; may be repeated. Better set PAGEMILL_SERVE_KEYS: others see command lines.",
+        help="Key that clients must send; may be repeated. Prefer PAGEMILL_SERVE_KEYS: command lines are public.",
     )
-    insecure: bool = option(default=False, help="Listen at an address that others reach without a key.")
+    insecure: bool = option(default=False, help="Listen without keys at an address that others can reach.")
     allow_urls: bool = option(default=False, help="Let clients name public http and https URLs to be fetched.")
     allowed_hosts: tuple[str, ...] = option(
         "--allowed-host",

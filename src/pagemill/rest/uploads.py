@@ -73,7 +73,7 @@ async def body_of(request: Request, most: int | None = None) -> AsyncIterator[by
                 raise ContentTooLargeError(f"the request is over {most:,} bytes")
             yield chunk
     except ClientDisconnect:
-        raise HttpError("the client has gone") from None
+        raise HttpError("the client disconnected") from None
 
 
 async def receive(request: Request, folder: Path, limits: LimitSettings, known: frozenset[str] | None) -> Upload:
@@ -83,7 +83,7 @@ async def receive(request: Request, folder: Path, limits: LimitSettings, known: 
         request: Its body is read here.
         folder: Exists and is empty. What is in it after an error is to be deleted.
         limits: Limits of bytes and files.
-        known: Names of the parts that are no files, each at most once; None if the caller judges them.
+        known: Names of the parts that are not files, each at most once; None if the caller judges them.
 
     Raises:
         HttpError: The request is malformed or over a limit.
@@ -197,13 +197,13 @@ class _Parts:
 
     def _check(self, name: str, *, is_file: bool) -> None:
         if is_file:
-            raise UsageError(f"there is a file in the field {name[:100]!r}", remedy=f"Send files as {FILES!r}.")
+            raise UsageError(f"unexpected file in the field {name[:100]!r}", remedy=f"Send files as {FILES!r}.")
         if self._known is not None:
             if name not in self._known:
-                remedy = f"There are {', '.join(sorted({FILES, *self._known}))}."
-                raise UsageError(f"the field {name[:100]!r} is not known", remedy=remedy)
+                remedy = f"Available: {', '.join(sorted({FILES, *self._known}))}."
+                raise UsageError(f"unknown field {name[:100]!r}", remedy=remedy)
             if name in self.upload.fields and name not in REPEATED:
-                raise UsageError(f"the field {name!r} comes twice", remedy="Send it once.")
+                raise UsageError(f"the field {name!r} appears twice", remedy="Send it once.")
 
     def _take_content(self, data: bytes, start: int, end: int) -> None:
         if self._field is not None:

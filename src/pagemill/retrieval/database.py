@@ -117,7 +117,7 @@ def rebuilt_if_damaged(path: Path, work: Callable[[], T]) -> T:
 def _accept(connection: sqlite3.Connection, path: Path) -> None:
     if version_of(connection) != (APPLICATION_ID, FORMAT):
         raise DamagedRunError(
-            f"{path} is damaged: it was made by another version of pagemill, or never finished", remedy=repair(path)
+            f"{path} was written by another version of pagemill, or never finished", remedy=repair(path)
         )
 
 

@@ -64,12 +64,12 @@ def fitting_languages(view: Database, languages: Sequence[str]) -> list[str]:
     """The languages of pages of an index that are one of these.
 
     Raises:
-        UsageError: One of them is no language.
+        UsageError: One of them is not a language.
     """
     tags = [tag for (tag,) in view.query("SELECT DISTINCT language FROM pages")] if languages else []
     there = {tag.lower() for tag in tags}  # an engine of another package may read more languages
     # "english" would otherwise be a language without pages.
-    if unknown := {each.lower() for each in languages if not is_known(each)} - there:
+    if unknown := {language.lower() for language in languages if not is_known(language)} - there:
         raise UsageError(
             f"not a language code: {', '.join(sorted(unknown))}",
             remedy=f"The codes are: {', '.join(ALPHABETS)}; und-Latn for any in Latin letters.",
@@ -93,6 +93,6 @@ def _fitting(view: Database, table: str, test: str, asked: Sequence[str], values
         counts = view.query(f"SELECT {column}, count(*) FROM {table} GROUP BY 1 ORDER BY 2 DESC LIMIT {_EXAMPLES}")
         raise UsageError(
             f"nothing in the index has the {column} {', '.join(asked)}",
-            remedy=f"There are: {', '.join(f'{value} ({count})' for value, count in counts) or 'none'}.",
+            remedy=f"Available: {', '.join(f'{value} ({count})' for value, count in counts) or 'none'}.",
         )
     return pages

@@ -51,7 +51,7 @@ class PageIndex(ABC):
     parts: list[IndexPart]
     """The parts to rank by, in the order of ``IndexPart``."""
     spelling: Collection[IndexPart]
-    """The parts whose vectors are of the embedded engine."""
+    """The parts whose vectors come from the embedded engine."""
 
     def __init__(self, view: Database) -> None:
         self._view = view
@@ -192,7 +192,7 @@ class SearchIndex(PageIndex, ExitStack):
                 self._is_current = str(reader.stamp()) == self._stamp
                 if reader.summary.started.isoformat() != started:
                     raise DifferentRunError(
-                        f"the index of {self.path} is of an earlier run, or was never finished",
+                        f"the index of {self.path} belongs to an earlier run, or was never finished",
                         remedy=f"Rebuild it: pagemill index {self.path}",
                     )
             self.vectors = {
@@ -231,7 +231,7 @@ class SearchIndex(PageIndex, ExitStack):
             return []
         page, words = rows[0]
         same: set[int] = set()
-        # Pages without words have all the same digest, and nothing in common.
+        # Pages without words have one digest, and nothing in common.
         if words != _NO_WORDS:
             same.update(other for (other,) in self._view.query("SELECT page FROM pages WHERE words = ?", (words,)))
         for part in (IndexPart.IMAGES, IndexPart.TEXT):

@@ -165,7 +165,7 @@ class Library:
             UsageError: The query is empty, ``top`` is out of range, or a language does not exist.
         """
         if not query.strip():
-            raise UsageError("the query is empty", remedy="Give words to look for.")
+            raise UsageError("the query is empty", remedy="Pass words to search for.")
         if not 1 <= top <= DEPTH:
             raise UsageError(f"the limit is {top}; it must be 1 to {DEPTH:,}")
         asked = EmbeddingInput(role=Role.QUERY, text=query)

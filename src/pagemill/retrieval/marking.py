@@ -11,6 +11,8 @@ from pagemill.retrieval.tokens import TOKENIZER, Token, tokens
 
 _MARK = "\x01"
 _ELLIPSIS = "…"
+SNIPPET_WIDTH = 160
+"""Maximum characters of a snippet: two lines of a terminal."""
 
 
 class Snippet(NamedTuple):
@@ -57,20 +59,19 @@ def matches(texts: Iterable[tuple[int, str]], expression: str) -> dict[int, list
         }
 
 
-def snippet(text: str, hits: Iterable[Token], *, width: int = 160) -> Snippet:
+def snippet(text: str, hits: Iterable[Token]) -> Snippet:
     """The snippet of a text with the most hits; its start without hits. Unprintable characters become spaces.
 
     Args:
         text: Text of a region.
         hits: Its hits in order.
-        width: The most characters to show.
     """
     spans = _joined(hits)
-    start = _densest(spans, width)
+    start = _densest(spans, SNIPPET_WIDTH)
     if start:  # start with a whole word if one starts soon
         space = max(text.rfind(" ", start - 20, start), text.rfind("\n", start - 20, start))
         start = space + 1 if space >= 0 else start
-    end = min(len(text), start + width)
+    end = min(len(text), start + SNIPPET_WIDTH)
     before, after = (_ELLIPSIS if start else ""), (_ELLIPSIS if end < len(text) else "")
     shown = before + "".join(character if character.isprintable() else " " for character in text[start:end]) + after
     shift = len(before) - start

@@ -45,7 +45,7 @@ def done_pages(reader: RunReader) -> Iterator[PageRow]:
         if row.doc_id != doc_id:
             doc_id, overlay = row.doc_id, reader.structure(row.doc_id)
         if row.state is PageState.DONE:
-            # The structure is no part of the record, and changes what is indexed: headings, joined tables.
+            # The structure is not part of the record, and changes what is indexed: headings, joined tables.
             derived = msgspec.msgpack.encode([overlay.pages.get(row.page_id), overlay.links])
             yield row._replace(crc=(row.crc or 0) ^ zlib.crc32(derived))
 
@@ -92,7 +92,9 @@ class IndexedPages:
         execute = self._connection.execute
         number = execute("SELECT ifnull(max(page), 0) + 1 FROM pages").fetchone()[0]
         regions: dict[int | None, Region] = {region.index: region for region in page.regions}
-        text_digests = {each.row.key.region: each.row.digest for each in contents(page, Part.REGIONS, images=False)}
+        text_digests = {
+            content.row.key.region: content.row.digest for content in contents(page, Part.REGIONS, images=False)
+        }
         left_out = {region.index for region in page.regions if is_left_out(region, page.leaves_out)}
         texts = []
         for content in contents(page, Part.REGIONS, images=True):

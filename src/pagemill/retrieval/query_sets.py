@@ -47,7 +47,7 @@ def read_query_texts(path: Path) -> tuple[tuple[str, str], ...]:
     In a table like ``SDS-KoPub-QA`` the id is that of a page, so that a query is called by the number of its row.
 
     Raises:
-        InputError: The file cannot be read; or a query has no id or text, or an id comes twice.
+        InputError: The file cannot be read; or a query has no id or text, or an id appears twice.
         UnsupportedInputError: It has another suffix.
     """
     readers = {".jsonl": json_lines, ".parquet": _table, ".csv": _comma_separated, ".tsv": _comma_separated}
@@ -64,10 +64,12 @@ def read_query_texts(path: Path) -> tuple[tuple[str, str], ...]:
                 missing = "id" if query_id is None else "text"
                 raise InputError(f"{path}: query {number} has no {missing}", remedy=_COLUMNS)
             if query_id in queries:
-                raise InputError(f"{path}: the id {query_id!r} comes twice", remedy="Give each query an id of its own.")
+                raise InputError(
+                    f"{path}: the id {query_id!r} appears twice", remedy="Give each query an id of its own."
+                )
             queries[query_id] = text
     if not queries:
-        raise InputError(f"{path} holds no query", remedy=_COLUMNS)
+        raise InputError(f"{path} contains no query", remedy=_COLUMNS)
     return tuple(queries.items())
 
 
@@ -84,7 +86,7 @@ def read_qa_table(files: Sequence[tuple[str, Path]]) -> list[Query]:
 
     Raises:
         MissingInputError: A file does not exist; UnreadableInputError when it cannot be read.
-        CorruptInputError: A file is not of this format, or holds no query with an answer.
+        CorruptInputError: A file is not of this format, or contains no query with an answer.
     """
     queries: list[Query] = []
     for name, path in files:
@@ -98,7 +100,7 @@ def _answered(number: int, row: dict[str, Any]) -> Query:
     page = first_of(row, ("id",))
     if page is None:
         raise ValueError(f"query {number}: it has no id of a page")
-    # One page may answer several queries, so its id is no name for a query: the row is.
+    # One page may answer several queries, so its id is not a name for a query: the row is.
     fields = {**row, "id": str(number), "relevant": {page: 1}}
     return as_query(number, fields | {name: row.get(name) or "" for name in ("type", "domain")})
 
@@ -141,7 +143,7 @@ def json_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The objects of a JSONL file.
 
     Raises:
-        ValueError: A line is too long or holds no object.
+        ValueError: A line is too long or is not an object.
     """
     with path.open(encoding="utf-8-sig") as stream:
         for number, line in enumerate(iter(partial(stream.readline, _MAX_LINE + 1), ""), start=1):
@@ -150,11 +152,11 @@ def json_lines(path: Path) -> Iterator[dict[str, Any]]:
             if line.strip():
                 try:
                     row = json.loads(line)  # unlike msgspec it takes the NaN that Python's own writer leaves
-                    json.dumps(row, ensure_ascii=False).encode()  # half a surrogate pair is no text to search for
+                    json.dumps(row, ensure_ascii=False).encode()  # half a surrogate pair is not text to search for
                 except ValueError as error:
                     raise ValueError(f"line {number}: {error}") from error
                 if not isinstance(row, dict):
-                    raise ValueError(f"line {number} holds no JSON object")
+                    raise ValueError(f"line {number} is not a JSON object")
                 yield row
 
 
@@ -193,9 +195,9 @@ def require_answers(name: str, queries: list[Query]) -> None:
     """
     twice = [each for each, count in Counter(query.id for query in queries).items() if count > 1]
     if twice:
-        raise CorruptInputError(f"{name} has two queries {twice[0]!r}")
+        raise CorruptInputError(f"{name} has the query {twice[0]!r} twice")
     for query in queries:
         if not any(grade > 0 for grade in query.relevant.values()):
             raise CorruptInputError(f"{name}: no page answers query {query.id!r}", remedy="Leave it out, or name one.")
     if not queries:
-        raise CorruptInputError(f"{name} holds no query that a page answers")
+        raise CorruptInputError(f"{name} contains no query that a page answers")

@@ -20,7 +20,7 @@ _ROWS = 4096
 
 
 def similarities(vectors: NDArray[Any], query: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Inner products of a vector with every row: the cosines, as all are of length 1.
+    """Inner products of a vector with every row: the cosines, as all have length 1.
 
     Half-precision rows are read directly by numkong if it is installed; numpy has to widen them block by block, which
     takes about fifteen times as long.

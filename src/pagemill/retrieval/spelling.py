@@ -17,10 +17,10 @@ from rapidfuzz.distance import OSA
 from pagemill.retrieval.tokens import words
 
 LEAST_SIMILARITY = 0.7
-"""Least similarity of two words, 1 - edits / letters of the longer: one edit in four letters, two in seven, three in
+"""Minimum similarity of two words, 1 - edits / letters of the longer: one edit in four letters, two in seven, three in
 ten."""
 _LEAST_INSIDE = 5
-"""Least letters of a word that counts inside a longer one or across spaces; shorter ones occur everywhere."""
+"""Minimum letters of a word that counts inside a longer one or across spaces; shorter ones occur everywhere."""
 _MOST_WORDS = 64
 """Words of a query that are compared."""
 _COMPARED = 200

@@ -1,4 +1,4 @@
-"""The border to the engines: what they answer is checked here, so that a faulty one fails its pages with the reason."""
+"""The boundary to the engines: their answers are checked here, so that a faulty one fails its pages with the reason."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def engine_error(name: str, error: BaseException) -> PagemillError:
     if is_out_of_memory(error):
         return EngineError(
             f"{name} ran out of memory on a single item: {error}",
-            remedy="Let fewer pages be in flight at once (--pages-in-flight, --threads), or give it more memory.",
+            remedy="Reduce the pages in flight (--pages-in-flight, --threads), or give it more memory.",
         )
     log.info("%s failed", name, exc_info=error)
     return EngineError(f"{name} failed: {type(error).__name__}: {error}")
@@ -68,7 +68,7 @@ def checked(name: str, check: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
     try:
         return check(*args, **kwargs)
     except (AttributeError, TypeError, ValueError) as error:
-        raise EngineError(f"{name} gave an invalid answer: {error}") from error
+        raise EngineError(f"{name} returned an invalid answer: {error}") from error
 
 
 def checked_regions(page: Pixels, regions: list[DetectedRegion]) -> list[DetectedRegion]:
@@ -147,7 +147,7 @@ def _checked_element(element: PageElement) -> PageElement:
 
 
 def _typed(answer: R, kind: type[R]) -> R:
-    """An answer whose values, numpy's included, are of the types that its class declares."""
+    """An answer whose values, including numpy's, have the types that its class declares."""
     plain = msgspec.to_builtins(answer, builtin_types=[bytes], enc_hook=methodcaller("tolist"))
     return msgspec.convert(plain, kind)
 
@@ -162,7 +162,7 @@ def _require_finite(numbers: Iterable[float]) -> None:
 
 
 def _in_order(box: Box) -> Box:
-    """The corners of a box; no comparison holds for a number that is none."""
+    """The corners of a box; no comparison holds for NaN."""
     x1, y1, x2, y2 = box
     _require(x1 <= x2 and y1 <= y2, f"the box {box} is inverted")
     return box

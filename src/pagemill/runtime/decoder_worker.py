@@ -1,6 +1,6 @@
 """A decoding process: renders pages of PDFs, reads documents and decodes huge images on request, one at a time.
 
-Started by :mod:`pagemill.runtime.decoding`. It may crash, hang or be killed at any time: nobody else is hurt.
+Started by :mod:`pagemill.runtime.decoding`. It may crash, hang or be killed at any time: no other process is affected.
 """
 
 from __future__ import annotations

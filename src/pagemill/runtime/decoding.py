@@ -160,7 +160,7 @@ class DecodingProcess:
         return (int(resident) - int(shared)) * mmap.PAGESIZE
 
     def kill(self) -> None:
-        """Kill the process and wait for its end; harmless when it has ended already."""
+        """Kill the process and wait for its end; harmless when it has finished already."""
         self._process.kill()
         self._listener.join()
         with suppress(OSError), self._process:  # closes the streams, the first of which may hold an unsent request
@@ -189,7 +189,7 @@ def _work(parent: int, memory: int) -> NoReturn:
     """Run a decoding process in the forked child; called as ``preexec_fn``."""
     status = 1
     try:
-        # One of them tells the parent that the process has started. Not by a range: containers allow a billion.
+        # One of them informs the parent that the process has started. Not by a range: containers allow a billion.
         for descriptor in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
             with suppress(OSError):  # that of the list itself is closed already
                 if descriptor > 2:
@@ -339,12 +339,12 @@ class DecodingService:
         except TimeoutError:
             raise PageTimeoutError(
                 f"{what} took longer than {seconds:g} s",
-                remedy=f"Give it more time with --page-timeout (up to {DECODE_TIMEOUT_S:g} s count here), or convert "
+                remedy=f"Allow more time with --page-timeout (up to {DECODE_TIMEOUT_S:g} s count here), or convert "
                 "it to an image of moderate size with another program.",
             ) from None
 
     async def _ask(self, request: Request, what: str, expected: type[Answer]) -> Answer:
-        """Ask a process, and another one where that was killed from outside, which is no fault of the page."""
+        """Ask a process, and another one where that was killed from outside, which is not the fault of the page."""
         try:
             try:
                 reply = await self._ask_once(request, what)

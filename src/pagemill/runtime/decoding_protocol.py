@@ -76,7 +76,7 @@ class Decoded(msgspec.Struct, tag=True, frozen=True):
 
 
 class Failed(msgspec.Struct, tag=True, frozen=True):
-    """A request that could not be met; the worker goes on."""
+    """A request that failed; the worker continues."""
 
     category: str
     message: str

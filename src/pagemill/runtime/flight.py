@@ -160,7 +160,7 @@ class FlightControl:
 
     def leave(self, share: Share) -> None:
         """Count out all pages of a share: an error ended their stream before they landed."""
-        for ticket in [each for each in self.tickets if each.share is share]:
+        for ticket in [ticket for ticket in self.tickets if ticket.share is share]:
             ticket.leave()
 
     def _fits(self, estimated_bytes: int) -> bool:
@@ -228,22 +228,20 @@ class Ticket:
 class SharedAdmission:
     """Admits pages of one job to the flight of all. Implements :class:`Admission`.
 
-    A page that is to run alone has the services to itself for ``alone_s`` seconds; then others join it, and it counts
-    as the youngest of them. The next one of the job waits for as long as it took, so that such pages take half of the
-    time at most.
+    A page that is to run alone has the services to itself for :data:`ALONE_S` seconds; then others join it, and it
+    counts as the youngest of them. The next one of the job waits for as long as it took, so that such pages take at
+    most half of the time.
 
     Args:
         flight: Flight control of all jobs.
         share: Share of the job.
-        alone_s: See above.
     """
 
-    def __init__(self, flight: FlightControl, share: Share, *, alone_s: float = ALONE_S) -> None:
+    def __init__(self, flight: FlightControl, share: Share) -> None:
         self.max_bytes = flight.max_bytes
         self._flight = flight
         self._share = share
-        self._alone_s = alone_s
-        self._began = 0.0
+        self._started = 0.0
         self._alone: Ticket | None = None
 
     async def enter(self, estimated_bytes: int) -> Ticket:
@@ -251,8 +249,8 @@ class SharedAdmission:
         if estimated_bytes <= self.max_bytes:
             return await self._flight.enter(estimated_bytes, self._share)
         if self._alone is not None:
-            await asyncio.sleep(min(self._alone_s, time.monotonic() - self._began))
+            await asyncio.sleep(min(ALONE_S, time.monotonic() - self._started))
         ticket = await self._flight.enter(estimated_bytes, self._share)
-        self._began, self._alone = time.monotonic(), ticket
-        asyncio.get_running_loop().call_later(self._alone_s, ticket.admit_others)
+        self._started, self._alone = time.monotonic(), ticket
+        asyncio.get_running_loop().call_later(ALONE_S, ticket.admit_others)
         return ticket

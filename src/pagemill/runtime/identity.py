@@ -38,7 +38,7 @@ _NAMED = frozenset(
 
 
 def settings_identity(settings: ParseSettings, layout: LayoutChoice) -> dict[str, Any]:
-    """The options that change results, by their keys, as plain JSON values; digests in place of files.
+    """The options that change results, by their keys, as plain JSON values; digests instead of files.
 
     They are marked where they are declared. Left out is what this run makes no use of.
 

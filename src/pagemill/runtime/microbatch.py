@@ -35,8 +35,8 @@ class MicroBatcher(Generic[Item, Answer]):
 
     - A call that raises, gives a wrong number of answers or one that ``check`` refuses, is bisected until the item that
       breaks it is alone; only that one gets the exception.
-    - A batch that runs out of memory halves ``limit`` for good, and its items are computed again.
-    - A call that hangs is left behind once all its items were given up; its lane goes on.
+    - A batch that runs out of memory halves ``limit`` permanently, and its items are computed again.
+    - A call that hangs is left behind once all its items were given up; its lane continues.
 
     Args:
         call: Computes the answers of a batch, one an item, in order. Runs on ``threads``.
@@ -64,7 +64,7 @@ class MicroBatcher(Generic[Item, Answer]):
         free: Callable[[], None] = lambda: None,
     ) -> None:
         self.limit = max_batch
-        """Most items in a call, as far as memory allows."""
+        """Maximum number of items in a call, as far as memory allows."""
         self.hangs = False
         """Whether a call hangs, so that the model must not be freed."""
         self._call = call
@@ -87,7 +87,7 @@ class MicroBatcher(Generic[Item, Answer]):
         """Compute one item in some batch.
 
         Raises:
-            EngineError: The model failed on this very item, or gave an answer that is no good.
+            EngineError: The model failed on this very item, or gave an answer that is invalid.
             PagemillError: What the model raised for this very item.
         """
         return (await self.submit_all([item]))[0]
@@ -183,7 +183,7 @@ class MicroBatcher(Generic[Item, Answer]):
             self._threads.give_up(call)
             await asyncio.wait({call.answer})
         self._calls.discard(call)
-        if call.answer.cancelled():  # all items were given up before it began
+        if call.answer.cancelled():  # all items were given up before it started
             return []
         if (error := call.answer.exception()) is not None:
             if not call.given_up or isinstance(error, StuckError):
@@ -200,7 +200,7 @@ class MicroBatcher(Generic[Item, Answer]):
         """The answers of the model; runs on a thread."""
         answers = self._call(items)
         if len(answers) != len(items):
-            raise EngineError(f"{self._name} gave {len(answers)} answers to {len(items)} items")
+            raise EngineError(f"{self._name} returned {len(answers)} answers to {len(items)} items")
         return [checked(self._name, self._check, item, answer) for item, answer in zip(items, answers, strict=True)]
 
     def _failed(self, batch: _Batch[Answer, Item], error: BaseException) -> list[_Batch[Answer, Item]]:

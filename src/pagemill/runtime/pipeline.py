@@ -73,7 +73,7 @@ class Pipeline:
         answers: KeptAnswers | None = None,
         max_attempts: int = 2,
     ) -> AsyncGenerator[ParsedPage | SkippedPage]:
-        """Parse all pages of the inputs and yield each when it has ended for good, in no particular order.
+        """Parse all pages of the inputs and yield each when it is final, in no particular order.
 
         Args:
             inputs: Inputs, see :class:`pagemill.sources.stream.InputStream`.
@@ -96,7 +96,7 @@ class Pipeline:
                 yield page
 
     def stop_admitting(self) -> None:
-        """Let the stream end early: no page is begun any more, those in flight come out, postponed ones are left.
+        """Let the stream end early: no page is started any more, those in flight come out, postponed ones are left.
 
         A page in flight that waits for a server that is not there is left as well.
         """
@@ -119,7 +119,7 @@ class Pipeline:
             max_attempts=max_attempts,
             max_postponed_bytes=services.runtime.postponed_bytes,
             journal=journal,
-            settled=services.settled,
+            drained=services.drained,
             schedule=self._schedule,
         )
 

@@ -117,7 +117,7 @@ class CheckedReader(RegionReader):
 
     @property
     def in_flight(self) -> int:  # type: ignore[override]  # a class variable there
-        """The most requests that it keeps in flight, as far as the engine knows by now."""
+        """Maximum number of requests that it keeps in flight, as far as the engine knows so far."""
         return max(1, int(self._engine.in_flight))
 
     @property
@@ -184,6 +184,6 @@ class CheckedReader(RegionReader):
             if limit.expired():  # else the engine's own
                 error = PageTimeoutError(
                     f"{self._what} did not answer within {self._longest_s:g} s",
-                    remedy="Give it more time with --request-timeout, or report to its makers that it hangs.",
+                    remedy="Allow more time with --request-timeout, or report the hang to its authors.",
                 )
             return unread(problem=Problem(error.category, error.message, error.remedy))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Schedule:
-    """Streaming: a page goes on to its next stage as soon as there is room, whatever others do."""
+    """Streaming: a page continues to its next stage as soon as there is room, whatever others do."""
 
     def bound(self, flight: FlightControl) -> None:
         """Change the bounds of what is in flight to those of the schedule."""
@@ -28,7 +28,7 @@ class Schedule:
             yield ref
 
     def wait_for_no_more(self) -> None:
-        """Let the pages in flight go on without pages that are not admitted yet."""
+        """Let the pages in flight continue without pages that are not admitted yet."""
 
     @asynccontextmanager
     async def services(self, shared: PageServices) -> AsyncIterator[PageServices]:
@@ -86,7 +86,7 @@ class Staged(Schedule):
         self._flight = flight
 
     async def admitted(self, refs: AsyncGenerator[PageRef]) -> AsyncGenerator[PageRef]:
-        """The pages, the next batch when all of the one before have ended."""
+        """The pages, the next batch when all of the one before have finished."""
         given = 0
         try:
             async for ref in refs:
@@ -145,7 +145,7 @@ class _Batch:
         await release
 
     def leave(self, page: object) -> None:
-        """The page has ended."""
+        """The page has finished."""
         del self.waiting[page]
         self._open_barrier()
 

@@ -24,7 +24,7 @@ from pagemill.imaging.page import DecodedPage
 from pagemill.imaging.types import Pixels
 from pagemill.layout.base import DecodedLayout, DetectedRegion, JpegLayoutEngine, LayoutEngine
 from pagemill.layout.settings import LayoutSettings
-from pagemill.recognition.base import Problem, RecognizedFormula, RegionReader
+from pagemill.recognition.base import DetectedLine, Problem, RecognizedFormula, RegionReader
 from pagemill.runtime import engines
 from pagemill.runtime.contract import checked_regions
 from pagemill.runtime.decoding import DECODE_TIMEOUT_S, DecodingService
@@ -80,7 +80,7 @@ class Services:
         self._set(settings)
         self.stuck = asyncio.Event()
         """Set once a thread hangs in a computation that nobody waits for any more. It goes away with the process; the
-        pipeline goes on, with another thread in its place."""
+        pipeline continues, with another thread in its place."""
         self._stack = AsyncExitStack()
         self._own: tuple[Once[Any], ...] = ()
         """What ends with these services, of what is loaded on first use."""
@@ -152,7 +152,7 @@ class Services:
         await self._stack.aclose()
 
     async def _open(self) -> None:
-        # A page may take so long; a call that goes on for as long again, with its page given up, hangs.
+        # A page may take so long; a call that continues for as long again, with its page given up, hangs.
         grace_s = min(STUCK_AFTER_S, self.settings.page_timeout_s)
         make = functools.partial(ComputeThreads, stuck=self.stuck, grace_s=grace_s)
         self._threads = make(self.runtime.threads, name="pagemill.compute")
@@ -257,6 +257,10 @@ class Services:
         """Find and read all lines of text, in microbatches with other pages."""
         return await self._text.read(pixels, languages, bends=bends)
 
+    async def detect_lines(self, pixels: Pixels) -> list[DetectedLine]:
+        """Find all lines of text."""
+        return await self._text.detect(pixels)
+
     async def table_engine(self) -> StructureModel:
         """The model for rows and columns of tables, loaded."""
         return await self._tables.get()
@@ -308,10 +312,10 @@ class Services:
         self.runtime = self.asked_runtime.resolved(waiting_pages=waiting)
         return waiting
 
-    async def settled(self) -> None:
-        """Wait for what pages that were given up have left running, or until it hangs for good."""
+    async def drained(self) -> None:
+        """Wait for what pages that were given up have left running, or until it hangs."""
         for threads in (self._threads, self._layout_threads, self._decoding_threads):
-            await threads.settled()
+            await threads.drained()
 
     async def _load_layout(self) -> _LayoutService:
         choice = self.layout

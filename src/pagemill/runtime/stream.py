@@ -38,11 +38,11 @@ class Journal(Protocol):
         """An attempt ended badly, and the page will be tried again, alone."""
 
     async def unopened(self, page: ParsedPage) -> ParsedPage:
-        """The source of a page that was begun does not open; returns the page that stands for the source."""
+        """The source of a page that was started cannot be opened; returns the page that stands for the source."""
 
 
 class EndedPages(Protocol):
-    """A stream of pages that have ended for good."""
+    """A stream of final pages."""
 
     def pages(self) -> AsyncGenerator[ParsedPage | SkippedPage]:
         """Yield each page once, in no particular order. To be called once."""
@@ -59,7 +59,7 @@ class PageStream:
 
     - A page that ends with a retryable error is postponed, until it has had ``max_attempts`` attempts.
     - Postponed pages, and those that come with bad attempts of an earlier process, run one at a time with nothing else
-      in flight: when the source has ended, or sooner when what is postponed takes too many bytes.
+      in flight: when the source has finished, or sooner when what is postponed takes too many bytes.
     - A page that no server reads for ends the stream with that error when the pages in flight have landed: it was one
       attempt, and a later run begins where this one ended.
       A stream that was stopped before only leaves such pages.
@@ -73,8 +73,8 @@ class PageStream:
         max_attempts: Most attempts of a page, those of earlier processes included.
         max_postponed_bytes: Most bytes of encoded pages that wait to be tried again.
         journal: Told about attempts; an exception of it ends the stream.
-        settled: Awaited before a page runs alone: waits for what pages that were given up have left running.
-        schedule: Decides when pages are admitted, and lets those in flight go on before postponed ones run; None for
+        drained: Awaited before a page runs alone: waits for what pages that were given up have left running.
+        schedule: Decides when pages are admitted, and lets those in flight continue before postponed ones run; None for
             streaming.
     """
 
@@ -87,7 +87,7 @@ class PageStream:
         max_attempts: int = 2,
         max_postponed_bytes: int,
         journal: Journal | None = None,
-        settled: Callable[[], Awaitable[None]] | None = None,
+        drained: Callable[[], Awaitable[None]] | None = None,
         schedule: Schedule | None = None,
     ) -> None:
         self._source = source
@@ -96,7 +96,7 @@ class PageStream:
         self._max_attempts = max_attempts
         self._max_postponed_bytes = max_postponed_bytes
         self._journal = journal
-        self._settled = settled
+        self._drained = drained
         self._schedule = schedule or Schedule()
         self._postponed: deque[PageRef] = deque()
         self._postponed_bytes = 0
@@ -114,7 +114,7 @@ class PageStream:
             self._admitting.cancel()
 
     async def pages(self) -> AsyncGenerator[ParsedPage | SkippedPage]:
-        """Yield each page once, when it has ended for good, in no particular order. To be called once.
+        """Yield each page once, when it is final, in no particular order. To be called once.
 
         A page holds its place in flight until the consumer has taken its result *and* asks for the next one, so a slow
         consumer holds the source back. An exception from the source is raised when the pages in flight have landed.
@@ -183,8 +183,8 @@ class PageStream:
         if self._in_flight:
             await asyncio.wait(self._in_flight)
         while self._postponed:
-            if self._settled is not None:
-                await self._settled()
+            if self._drained is not None:
+                await self._drained()
             whole = self._flight.max_bytes + 1  # admits a page when nothing else is in flight, and nothing beside it
             ticket = await self._flight.enter(whole)
             ref = self._postponed.popleft()
@@ -202,7 +202,7 @@ class PageStream:
             await self._journal.started(ref, alone=alone)
         page = await self._parse(ref, ticket)
         attempts = ref.attempts + 1
-        # The user does not want to wait for servers: the page has not been tried, and the run is to go on later.
+        # The user does not want to wait for servers: the page has not been tried, and the run is to continue later.
         is_left = page.unserved and self._stopped and self._failure is None
         if is_left:
             page.record.attempts = ref.attempts

@@ -26,12 +26,13 @@ RECYCLE = 75
 IDLE_DEATHS = 3
 """Deaths in a row with no page in flight, and none ended in between, after which nobody tries again."""
 BUSY_DEATHS = 10
-"""The same with pages in flight: each death costs them an attempt, so that the next worker goes on with others."""
+"""The same with pages in flight: each death costs them an attempt, so that the next worker continues with others."""
 FOREIGN_KILLS = 3
 """Kills from outside (SIGKILL, with memory left) that do not count as attempts of the pages in flight: a person kills a
 worker once or twice, a memory guard in user space again and again."""
 SAME_REQUEST_S = 0.25
-"""A signal that comes twice within this time was sent once: ``timeout`` signals its child and then the whole group."""
+"""A signal that arrives twice within this time was sent once: ``timeout`` signals its child and then the whole
+group."""
 BEAT_S = 0.5
 """Interval of the heartbeats of a supervised run."""
 CHECK_S = 1.0
@@ -46,11 +47,11 @@ class Vitals(ctypes.Structure):
     """Counters, which :func:`supervise` has a worker share with its parent and with the workers after it."""
 
     done: int
-    """Pages that were parsed, in all lives."""
+    """Pages that were parsed, across worker restarts."""
     failed: int
-    """Pages that failed for good, in all lives."""
+    """Pages that failed permanently, across worker restarts."""
     postponed: int
-    """Attempts that failed and are followed by another, in all lives."""
+    """Attempts that failed and are followed by another, across worker restarts."""
     opened: int
     """Whether some worker has opened the output directory: it holds this run then, and none before it."""
     hung: int
@@ -122,7 +123,7 @@ def supervise(
         while not parent.requests:
             attempts, kills = vitals.attempts, out_of_memory_kills()
             vitals.in_flight = vitals.beats = vitals.orderly = 0
-            began = time.monotonic()
+            started = time.monotonic()
             code = parent.live(work, Life(vitals=vitals, number=number, death=death, supervised=True))
             if vitals.orderly and code != RECYCLE:
                 return code
@@ -133,7 +134,7 @@ def supervise(
                 if death:
                     _print_notice(f"The worker process died ({death}) while the run was stopping.")
                 break
-            if vitals.attempts != attempts or time.monotonic() - began >= healthy_s:
+            if vitals.attempts != attempts or time.monotonic() - started >= healthy_s:
                 idle = busy = 0
             idle, busy = (idle, busy + 1) if vitals.in_flight else (idle + 1, busy)
             if idle >= IDLE_DEATHS or busy >= busy_deaths:
@@ -261,7 +262,7 @@ class _Parent:
             self._signal_group(signal.SIGKILL)
 
     def _pause(self, number: int, frame: FrameType | None) -> None:
-        """Ctrl-Z: stop the worker, then this process; both go on together."""
+        """Ctrl-Z: stop the worker, then this process; both continue together."""
         self._signal_group(signal.SIGSTOP)
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)

@@ -70,7 +70,7 @@ class TextReading:
         """Find the lines of a page.
 
         Raises:
-            EngineError: The detector failed, or gave lines that are no good.
+            EngineError: The detector failed, or gave lines that are not good.
         """
         detector = await self._detector.get()
         return await self.compute(_detect, detector, page)

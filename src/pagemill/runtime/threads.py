@@ -50,8 +50,8 @@ class Call(Future[R]):
         self.work = counted()
         """Its CPU time."""
         self.answer = asyncio.wrap_future(self)
-        """Result or exception of the function; cancelled when it was given up before it began; :class:`StuckError` when
-        it was given up and hangs."""
+        """Result or exception of the function; cancelled when it was given up before it started; :class:`StuckError`
+        when it was given up and hangs."""
 
     def run(self) -> None:
         """Call the function, unless it was given up before."""
@@ -79,7 +79,7 @@ class Call(Future[R]):
 class ComputeThreads:
     """A pool of threads for what computes outside of the interpreter lock; made for one event loop.
 
-    Unlike :class:`concurrent.futures.ThreadPoolExecutor` it goes on when a call hangs in native code: some seconds
+    Unlike :class:`concurrent.futures.ThreadPoolExecutor` it continues when a call hangs in native code: some seconds
     after the call was given up a new thread takes the place of the one that hangs, and neither closing the pool nor
     the end of the process waits for it.
 
@@ -136,14 +136,14 @@ class ComputeThreads:
         """Cancel a call whose answer is not needed: a queued call does not run, a running call should stop early."""
         if not call.given_up:
             call.given_up = True
-            # Looked at, so that asyncio does not complain that nobody has: errors of such a call are no news.
+            # Looked at, so that asyncio does not complain that nobody has: errors of such a call are not news.
             call.answer.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
             if not call.cancel():
                 limit = Limit(self._grace_s, lambda: call.work.cpu_s)
                 asyncio.get_running_loop().call_later(self._grace_s, self._leave_behind, call, limit)
 
-    async def settled(self) -> None:
-        """Wait until the calls that were given up have ended, or hang for good."""
+    async def drained(self) -> None:
+        """Wait until the calls that were given up have ended, or hang."""
         while answers := {call.answer for call in self._calls if call.given_up}:
             await asyncio.wait(answers)
 
@@ -151,7 +151,7 @@ class ComputeThreads:
         """Give up what is in flight and end the threads, but for those that hang."""
         for call in self._calls:
             self.give_up(call)
-        await self.settled()
+        await self.drained()
         threads, self._threads = self._threads, set()
         for _ in threads:
             self._queue.put((math.inf, next(self._numbers), None))
@@ -164,10 +164,10 @@ class ComputeThreads:
             return
         try:
             call.set_exception(StuckError("a computation hangs"))
-        except InvalidStateError:  # it has ended
+        except InvalidStateError:  # it has finished
             return
         assert call.thread is not None
-        log.info("a computation hangs; its thread %s is left behind", call.thread.name)
+        log.info("a computation hangs; its thread %s is abandoned", call.thread.name)
         self.stuck.set()
         self._threads.discard(call.thread)
         self._add_thread()

@@ -153,7 +153,7 @@ def read_weights(folder: Path) -> Weights:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(config, dict):
-            raise ValueError("it holds no object")
+            raise ValueError("it is not a JSON object")
         size = sum(file.stat().st_size for pattern in ("*.safetensors", "*.bin") for file in folder.glob(pattern))
     except (OSError, ValueError) as error:
         raise UsageError(

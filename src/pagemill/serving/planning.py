@@ -93,7 +93,7 @@ def make_plan(
     dtype = wishes.dtype or (profile.dtype if card.kind is ModelKind.RECOGNITION else Dtype.AUTO)
     is_fp8 = weights.architecture.stored_bits <= 8
     if profile.fp8 is Fp8.NO and (is_fp8 or dtype is Dtype.FP8):
-        remedy = "Take the model in 16 bits." if is_fp8 else "Use --ocr-dtype auto or bf16."
+        remedy = "Use a 16-bit model." if is_fp8 else "Use --ocr-dtype auto or bf16."
         raise UsageError(f"fp8 does not run on {profile.title}", remedy=remedy)
     longest = weights.architecture.max_position
     usual = profile.max_model_len if card.kind is ModelKind.RECOGNITION else None

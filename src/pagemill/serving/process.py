@@ -70,7 +70,7 @@ class ServerProcess:
         except TimeoutError:
             reason = f"its watchdog did not start within {_WATCHDOG_START_S:g} s"
         finally:
-            # Also on cancellation: without its lifeline the watchdog stops whatever it has started by now.
+            # Also on cancellation: without its lifeline the watchdog stops whatever it has started so far.
             if word != "started":
                 process.stdin.close()
                 with suppress(ProcessLookupError):

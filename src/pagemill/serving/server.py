@@ -192,7 +192,7 @@ class ModelServer:
             if time.monotonic() > end:
                 raise ServerError(
                     f"the server at {self.url} was not ready within {self._patience.start_s:g} s\n" + self._quoted(),
-                    remedy="Look at the end of its log; pagemill serve-model --start-timeout gives it more time.",
+                    remedy="Check the end of its log; pagemill serve-model --start-timeout allows more time.",
                 )
             if (line := "".join(self._log(1))) != last_line:
                 last_line = line

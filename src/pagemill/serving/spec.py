@@ -71,7 +71,7 @@ class ServerSpec:
     model: str
     """Folder or repository it is loaded from, which ``/v1/models`` reports as its root."""
     max_model_len: int = 0
-    """Least request length, in tokens, of a running server that is used instead of a new one."""
+    """Minimum request length, in tokens, of a running server that is used instead of a new one."""
     log: Path
     """File for the output of the server."""
     host: str = HOST

@@ -186,7 +186,7 @@ def _report(text: str) -> None:
 
 
 def main() -> int:
-    """Watch one server until it has ended."""
+    """Watch one server until it has finished."""
     log, log_bytes, grace_s, *command = sys.argv[1:]
     try:
         watchdog = Watchdog(command, BoundedLog(Path(log), int(log_bytes)), float(grace_s))

@@ -44,7 +44,7 @@ def unpacked(item: Item, skipped: SkippedFiles, budget: Budget | None = None, de
 
     Args:
         item: The file.
-        skipped: Collects the files that are no documents.
+        skipped: Collects the files that are not documents.
         budget: The rest of the limits of the outermost file.
         depth: Number of files around it.
     """
@@ -118,7 +118,7 @@ def _address(name: str, names: Counter[str]) -> str:
 
 
 def _inner(item: Item, member: Member, skipped: SkippedFiles, names: Counter[str]) -> Item | None:
-    """A member as a file to read; None for what is no document. ``names`` counts those of the members before."""
+    """A member as a file to read; None for what is not a document. ``names`` counts those of the members before."""
     name = PurePosixPath(member.name.replace("\\", "/")).name or "document"
     data = member.data
     # Members have no folder to look around in: only what is a document by its name or its first bytes is one.

@@ -17,6 +17,7 @@ from pagemill.errors import CorruptInputError, MissingInputError, NetworkError, 
 from pagemill.sources.hub import CARD, MAX_CARD, DatasetAddress, is_document
 from pagemill.sources.items import natural_key
 from pagemill.sources.options import SourceOptions
+from pagemill.whole_files import whole_file
 
 MANIFEST = ".pagemill-download.json"
 """Manifest in the folder of a copy. Written last: a copy without it is incomplete.
@@ -117,7 +118,7 @@ class DatasetCopy:
                 self._manifest = None
 
             def fetch(names: Sequence[str]) -> None:
-                patterns = [escape(each) for each in names]
+                patterns = [escape(name) for name in names]
                 snapshot_download(
                     name, repo_type="dataset", revision=commit, local_dir=self.folder, allow_patterns=patterns
                 )
@@ -146,10 +147,9 @@ class DatasetCopy:
             names=sorted(entries, key=natural_key),
             files=dict(sorted(known.items())),
         )
-        # Renamed when it is whole: a manifest that was cut off would not be read, and everything fetched again.
-        partial = self.folder / f"{MANIFEST}.pagemill-tmp"
-        partial.write_bytes(msgspec.json.encode(self._manifest))
-        partial.replace(self.folder / MANIFEST)
+        # A manifest that was cut off would not be read, and everything fetched again.
+        with whole_file(self.folder / MANIFEST) as file:
+            file.write(msgspec.json.encode(self._manifest))
 
     def _is_here(self, name: str) -> bool:
         size = self._manifest.files.get(name) if self._manifest else None

@@ -163,7 +163,7 @@ def _splits(config: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
         files = "**"
     if isinstance(files, dict):
         files = [{"split": split, "path": path} for split, path in files.items()]
-    if isinstance(files, list) and any(isinstance(each, dict) for each in files):
+    if isinstance(files, list) and any(isinstance(file, dict) for file in files):
         for each in files:
             if isinstance(each, dict) and _is_name(split := each.get("split", "train")):
                 yield split, _patterns(prefix, each.get("path"))
@@ -221,7 +221,7 @@ def _has_word(name: str, split: str) -> bool:
 
 
 def is_document(name: str) -> bool:
-    """Whether a file of a dataset is of a kind that pagemill reads, by its name."""
+    """Whether pagemill reads a file of a dataset, by its name."""
     return PurePosixPath(name).suffix.lower() in SUFFIXES
 
 
@@ -229,5 +229,5 @@ def _require(found: object, what: str, name: str | None, there: Iterable[str]) -
     if not found:
         known = sorted(there)
         listed = ", ".join(known[:_MAX_LISTED]) + (" …" if len(known) > _MAX_LISTED else "")
-        remedy = f"There are: {listed}." if listed else "Check the card of the dataset."
+        remedy = f"Available: {listed}." if listed else "Check the card of the dataset."
         raise MissingInputError(f"the dataset has no {what} {name!r}", remedy=remedy)

@@ -96,7 +96,7 @@ def base_name(uri: str) -> str:
 
 
 def located(message: str, where: str) -> str:
-    """A message with the input as the user named it in place of the bare file name."""
+    """A message with the input as the user named it instead of the bare file name."""
     if where in message:
         return message
     rest = message.removeprefix(f"{base_name(where)} ")

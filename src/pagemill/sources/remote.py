@@ -23,6 +23,7 @@ from pagemill.imaging.formats import SUFFIXES, TEXT_DOCUMENTS, FileFormat, promi
 from pagemill.imaging.limits import DecodeLimits
 from pagemill.sources.hub import CARD, MAX_CARD, DatasetAddress
 from pagemill.sources.items import Item, RemoteFile, SkippedFiles, base_name, natural_key
+from pagemill.whole_files import TEMPORARY_SUFFIX
 
 _EXTRAS = {"hf": "hub", "http": "http", "https": "http"}
 _CHUNK = 2**20
@@ -34,7 +35,7 @@ class TemporaryCopy:
     """A temporary file that is deleted with this object."""
 
     def __init__(self, folder: Path | None) -> None:
-        with tempfile.NamedTemporaryFile(dir=folder, suffix=".pagemill-tmp", delete=False) as file:
+        with tempfile.NamedTemporaryFile(dir=folder, suffix=TEMPORARY_SUFFIX, delete=False) as file:
             self.path = Path(file.name)
         self._remove = weakref.finalize(self, self.path.unlink, missing_ok=True)
 
@@ -186,7 +187,7 @@ def unreachable(uri: str, error: Exception) -> PagemillError:
         cause = error.__cause__
         if isinstance(cause, Exception) and getattr(cause, "status", None) not in _GONE:
             return unreachable(uri, cause)
-        return MissingInputError(f"{uri!r} does not exist", remedy="Check the address, and that you may read it.")
+        return MissingInputError(f"{uri!r} does not exist", remedy="Check the address and your access rights.")
     if isinstance(error, ImportError):
         return _lacking(uri, error)
     return NetworkError(

@@ -49,7 +49,7 @@ _END_MARK_BYTES = 4
 """Bytes of the shortest end-of-stream mark (Arrow before 0.15)."""
 _ID_COLUMNS = ("id", "page_id")
 _BYTES = "Store the file of each page image in a column of binary data, or in one of structs with `bytes`."
-_ONE_IMAGE_A_ROW = "Give each image a row of its own: page by page, in the order in which they belong together."
+_ONE_IMAGE_A_ROW = "Put each image in its own row, in page order."
 _IMAGE_NAMES = ("image", "page_image", "img", "page", "bytes", "content")
 """Order of preference among image columns; also the names of plain binary columns that count as one."""
 _NEVER_TEXT = ("image", "images", "page_image", "page_images", "img")
@@ -241,7 +241,7 @@ def _row_groups(parquet: pq.ParquetFile, content: Content, columns: Columns, end
                     yield whole
                     given += whole.num_rows
             if given < rows:
-                raise damaged(f"row group {index + 1} announces {count(rows, 'row')} and holds {given:,}")
+                raise damaged(f"row group {index + 1} announces {count(rows, 'row')} and contains {given:,}")
         except Exception as raised:
             error = reason_of(raised, content)
             yield LostRows(rows - given, error, _row_ids(parquet, index, columns, rows)[given:])
@@ -352,7 +352,7 @@ def columns_of(schema: pa.Schema, options: SourceOptions) -> Columns:
     Raises:
         TableWithoutImagesError: No column holds binary data, and none should by its name.
         UnsupportedInputError: The column with the images cannot be determined.
-        UsageError: A column that ``options`` names does not exist, or holds no images.
+        UsageError: A column that ``options`` names does not exist, or has no images.
     """
     try:
         return _chosen(schema, options)
@@ -379,8 +379,8 @@ def _chosen(schema: pa.Schema, options: SourceOptions) -> Columns:
     if not candidates:
         error = UnsupportedInputError if wanted is None else UsageError
         if lists := [f.name for f in fields if _is_image_list(f.type)]:
-            raise error(f"the column {lists[0]!r} holds lists of images", remedy=_ONE_IMAGE_A_ROW)
-        holder = "no column holds" if wanted is None else f"the column {wanted!r} holds no"
+            raise error(f"the column {lists[0]!r} contains lists of images", remedy=_ONE_IMAGE_A_ROW)
+        holder = "no column contains" if wanted is None else f"the column {wanted!r} contains no"
         others = [f.name for f in schema if f.name != wanted and (_is_binary(f.type) or _is_image_struct(f.type))]
         remedy = f"Name one that does with --image-column: {', '.join(others)}." if others else _BYTES
         raise error(f"{holder} encoded page images", remedy=remedy)

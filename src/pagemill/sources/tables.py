@@ -47,7 +47,7 @@ class DatasetRow:
     number: int
     """Number in the shard, from 1."""
     data: bytes | None
-    """None if the row holds no image; ``problem`` then has the reason."""
+    """None if the row has no image; ``problem`` then has the reason."""
     row_id: str | None = None
     problem: str | None = None
     lost: bool = False
@@ -64,7 +64,7 @@ def read_rows(
     *,
     images: bool = True,
 ) -> Generator[DatasetRow | EndedRows | LostRows]:
-    """Yield the rows of a shard in order, and only counts in place of those in ``ended``.
+    """Yield the rows of a shard in order, and only counts instead of those in ``ended``.
 
     Row groups of Parquet files whose rows are all finished are not decoded. A damaged row group or record batch costs
     only its own rows: they are yielded as lost rows, or as :class:`LostRows` if their number is unknown or above
@@ -197,12 +197,12 @@ def _image_bytes(image: Any) -> tuple[bytes | None, str | None]:
     if isinstance(image, dict):
         # The path is somebody else's: opening it would read any file of this machine into the results.
         if image.get("bytes") is None and image.get("path"):
-            return None, "holds the path of an image file, not its bytes"
+            return None, "contains the path of an image file, not its bytes"
         image = image.get("bytes")
     if image is None:
         return None, "contains no image"
     if not image:
-        return None, "holds an image of 0 bytes"
+        return None, "contains an image of 0 bytes"
     return bytes(image), None
 
 

@@ -105,7 +105,7 @@ def database_errors(path: Path, *, repair: str = REPAIR) -> Iterator[None]:
         if isinstance(error, sqlite3.OperationalError):
             raise OutputError(
                 f"cannot use {path}: {error}",
-                remedy="Make sure that you may write there and that it is on a local disk.",
+                remedy="Check the write permissions and that it is on a local disk.",
             ) from error
         raise  # a defect of ours
 
@@ -146,7 +146,7 @@ class Database:
     Args:
         file: The database; created when it is missing.
         read_only: Others may write at the same time. Every answer is a snapshot; until an iterator is exhausted, other
-            answers are of the same snapshot.
+            answers come from the same snapshot.
         trial: Never commit, to find out what a run would do.
         accept: Raises for the database of another program or version; by default for all but that of a run.
         repair: The remedy when the file is damaged.
@@ -243,7 +243,7 @@ class Database:
 
     @contextlib.contextmanager
     def moment(self) -> Iterator[None]:
-        """A block in which all answers are of one snapshot."""
+        """A block in which all answers come from one snapshot."""
         with self._errors():
             self._connection.execute("BEGIN")
         try:
@@ -361,5 +361,5 @@ def require_no_journal(path: Path) -> None:
     if size_of(path.with_name(f"{path.name}-wal")):
         raise OutputError(
             f"cannot read {path}: a process has left a journal beside it, which can only be read with write access",
-            remedy="Do it as a user who may write there, or in a copy of the directory.",
+            remedy="Run as a user who can write there, or on a copy of the directory.",
         )

@@ -30,7 +30,7 @@ def output_errors(path: Path) -> Iterator[None]:
         raise unwritable(
             path,
             error,
-            remedy="Make sure that you may write there, or choose another place.",
+            remedy="Check the write permissions there, or choose another place.",
             no_space_remedy=NO_SPACE_REMEDY,
         ) from error
 
@@ -47,7 +47,7 @@ def reading_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         raise OutputError(
             f"cannot read {path}: {error.strerror or error}",
-            remedy="Make sure that you may read it and that the disk is healthy.",
+            remedy="Check the permissions and that the disk is healthy.",
         ) from error
 
 

@@ -50,7 +50,7 @@ def examine(out: Path, *, fresh: bool = False) -> Holding:
             if fresh:
                 return Holding.REMAINS
             raise OutputError(
-                f"{out} holds a run of an earlier version of pagemill, which this version cannot read",
+                f"{out} contains a run of an earlier version of pagemill, which this version cannot read",
                 remedy="Replace it with --fresh or choose another directory.",
             )
         present = [name for name in _DERIVED if (out / name).exists()]
@@ -69,13 +69,13 @@ def require_run(out: Path) -> None:
         OutputError: It holds none, or cannot be read.
     """
     if examine(out) is not Holding.RUN:
-        raise OutputError(f"{out} holds no run", remedy="Pass a directory that pagemill parse has written to.")
+        raise OutputError(f"{out} contains no run", remedy="Pass a directory that pagemill parse has written to.")
 
 
 def foreign(out: Path, name: str) -> OutputError:
     """The error for a directory with a foreign file under a name that we use."""
     return OutputError(
-        f"{out} holds {name} but no run, which might overwrite it", remedy="Choose another directory with -o."
+        f"{out} contains {name} but no run; a run might overwrite it", remedy="Choose another directory with -o."
     )
 
 

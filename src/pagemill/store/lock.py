@@ -97,7 +97,7 @@ class RunLock:
                 if time.monotonic() >= deadline:
                     raise LockedError(
                         f"{self._path.parent.parent} is in use by {owner_of(self._path) or 'another process'}",
-                        remedy="Wait until it ends, stop it, or choose another directory with -o.",
+                        remedy="Wait until it finishes, stop it, or choose another directory with -o.",
                     )
                 time.sleep(_POLL_S)
         except OSError as error:

@@ -63,7 +63,7 @@ def refuse(out: Path, mode: OpenMode) -> Holding:
                 for file in out.glob(pattern):
                     raise foreign(out, file.relative_to(out).as_posix())
     if mode is OpenMode.RESUME and holding is not Holding.RUN:
-        raise OutputError(f"{out} holds no run to resume", remedy=_START)
+        raise OutputError(f"{out} contains no run to resume", remedy=_START)
     return holding
 
 
@@ -81,7 +81,7 @@ def inspected(out: Path, *, identity: Mapping[str, Any], mode: OpenMode) -> Iter
 
     Raises:
         LockedError: Another process is using the directory.
-        DifferentRunError: It holds a run with other settings.
+        DifferentRunError: It contains a run with other settings.
         OutputError: It cannot be written, holds foreign files with names that we use, or no run to resume.
     """
     with output_errors(out):
@@ -119,7 +119,7 @@ def open_run(
         The database, and whether the last process of the run was killed.
 
     Raises:
-        DifferentRunError: It holds a run with other settings.
+        DifferentRunError: It contains a run with other settings.
         DamagedRunError: The database is damaged or missing, and ``run.json``, too.
         OutputError: See :func:`refuse`; or the directory cannot be written; NoSpaceError when the disk is full.
     """
@@ -141,7 +141,7 @@ def open_run(
         run = RunDatabase(out / paths.DATABASE)
     with ExitStack() as opened:
         opened.callback(run.close)
-        if not run.has_begun:
+        if not run.has_started:
             run.begin(RunSummary(started=datetime.now(UTC), identity=dict(identity)))
         run.start_session(settings)
         opened.pop_all()
@@ -154,11 +154,11 @@ def _run_there(out: Path, identity: Mapping[str, Any], mode: OpenMode, *, trial:
         raise DamagedRunError(f"{out} has lost its database")
     with ExitStack() as opened:
         run = opened.enter_context(RunDatabase(out / paths.DATABASE, trial=trial))
-        if not run.has_begun:
+        if not run.has_started:
             if size_of(out / paths.RESULTS) or size_of(out / paths.RUN_JSON):
                 raise DamagedRunError(f"{out / paths.DATABASE} is empty")
             if mode is OpenMode.RESUME:
-                raise OutputError(f"{out} holds no run to resume", remedy=_START)
+                raise OutputError(f"{out} contains no run to resume", remedy=_START)
             return None
         before = run.summary.identity
         if trial:
@@ -167,7 +167,7 @@ def _run_there(out: Path, identity: Mapping[str, Any], mode: OpenMode, *, trial:
         # A run without pages, as after a misspelt input, is replaced: nobody should need --fresh for it.
         if differences and not (mode is OpenMode.AUTO and run.is_fruitless()):
             raise DifferentRunError(
-                f"{out} holds a run with other settings: {'; '.join(differences)}",
+                f"{out} contains a run with other settings: {'; '.join(differences)}",
                 remedy="Use the settings of that run, choose another directory with -o, or start over with --fresh.",
             )
         if differences:

@@ -70,7 +70,7 @@ class Structures(Enum):
     """Which structure of documents records are read through."""
 
     CURRENT = auto()
-    """The one that is kept, derived again where it is of another version or of other pages."""
+    """The one that is kept, derived again if it comes from another version or other pages."""
     KEPT = auto()
     """The one that is kept, whatever it was derived from; where none is, as above."""
     DERIVED = auto()
@@ -101,8 +101,8 @@ class RunReader(Database):
         with ExitStack() as opened:
             reader = RunReader(file, read_only=True)
             opened.callback(reader.close)
-            if not reader.has_begun:
-                raise OutputError(f"{path} holds no run yet", remedy="Start it with pagemill parse.")
+            if not reader.has_started:
+                raise OutputError(f"{path} contains no run yet", remedy="Start it with pagemill parse.")
             opened.pop_all()
         return reader
 
@@ -112,7 +112,7 @@ class RunReader(Database):
         return self.file.parents[1]
 
     @property
-    def has_begun(self) -> bool:
+    def has_started(self) -> bool:
         """Whether there is a run in the database."""
         return bool(self.one("SELECT 1 FROM run"))
 
@@ -136,7 +136,7 @@ class RunReader(Database):
             for state in (PageState.FAILED, PageState.RUNNING, PageState.WAITING)
         )
         finished, interrupted = self.query("SELECT finished, interrupted FROM run")[0]
-        if finished is None or interrupted:  # pages that were not met yet are of the sources that were met last
+        if finished is None or interrupted:  # pages that were not read yet belong to the sources that were read last
             unfinished += (
                 " UNION SELECT document FROM pages JOIN"
                 f" (SELECT source, pages AS held FROM sources ORDER BY source DESC LIMIT {_MET_LAST}) USING (source)"
@@ -442,7 +442,8 @@ class RunReader(Database):
         stored: bool = False,
         markdown: bool = True,
     ) -> Iterator[PageResult]:
-        # Until this iterator is exhausted, all answers are of one snapshot, the structure of each document included.
+        # Until this iterator is exhausted, all answers come from one snapshot, including the structure of each
+        # document.
         overlay = lru_cache(_HELD_OVERLAYS)(self.overlay)
         # In two steps: sorting the records themselves would write all of them to a temporary file.
         rows = self.each(f"SELECT p.page_id, p.record, p.document FROM pages p WHERE {where}", parameters)

@@ -43,11 +43,11 @@ def rebuild_database(out: Path) -> None:
     if summary is None:
         raise DamagedRunError(
             f"{out} has lost both its database and its {paths.RUN_JSON}, so that it cannot be resumed",
-            remedy=f"Keep {paths.RESULTS}, which holds what was parsed, and start over with --fresh or another -o.",
+            remedy=f"Keep {paths.RESULTS}, which contains what was parsed, and start over with --fresh or another -o.",
         )
     temporary = final.with_name(final.name + TEMPORARY_SUFFIX)
     _delete(temporary, "", *_JOURNAL)
-    # Counted again from the records that are found: those of the old database may be of records that are lost.
+    # Counted again from the records that are found: those of the old database may include records that are lost.
     summary.restore(Counters())
     with RunDatabase(temporary) as run:
         run.begin(summary)

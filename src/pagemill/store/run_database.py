@@ -102,7 +102,7 @@ class RunDatabase(RunReader):
             )
 
     def finish(self, summary: RunSummary) -> None:
-        """Store, durably, that the run has ended, and how."""
+        """Store, durably, that the run has finished, and how."""
         with self.durable_transaction() as connection:
             connection.execute(
                 "UPDATE run SET finished = ?, interrupted = ?",
@@ -174,7 +174,7 @@ class RunDatabase(RunReader):
             (PageState.WAITING, attempts, short(category), short(message), *_key_values(key), PageState.DONE),
         )
 
-    def forget_begun(self, key: PageKey) -> None:
+    def forget_started(self, key: PageKey) -> None:
         """Delete a page that has no record."""
         self.change(f"DELETE FROM pages {_OF_PAGE} AND record IS NULL", _key_values(key))
 
@@ -331,7 +331,7 @@ _TO_WAITING = (
 
 
 def recounted(connection: sqlite3.Connection) -> Counters:
-    """Count all records again, for when a record that was counted can no longer be read."""
+    """Recount all records, after one of them has become unreadable."""
     counters = Counters()
     for (data,) in connection.execute("SELECT data FROM pages JOIN records USING (record) ORDER BY record"):
         page = _decoded(data)

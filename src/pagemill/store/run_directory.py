@@ -136,7 +136,7 @@ class RunDirectory:
 
         Raises:
             OutputError: The database cannot be written; NoSpaceError when the disk is full.
-            ValueError: The page has ended already.
+            ValueError: The page has finished already.
         """
         with self._run.lock:
             self._admit(key)
@@ -157,7 +157,7 @@ class RunDirectory:
         """
         self._run.postpone(key, attempts=attempts, category=error.category, message=error.message)
 
-    def forget_begun_page(self, key: PageKey, doc_id: str) -> str:
+    def forget_started_page(self, key: PageKey, doc_id: str) -> str:
         """Delete a page that was started, as its source does not open; return the id of the page for the source.
 
         Raises:
@@ -165,7 +165,7 @@ class RunDirectory:
         """
         with self._run.lock:
             earlier = self._run.row(key._replace(page=0))
-            self._run.forget_begun(key)
+            self._run.forget_started(key)
             self._present.discard(key)
             return self.catalogue.page_id(doc_id) if earlier is None else earlier.page_id
 
@@ -234,11 +234,11 @@ class RunDirectory:
         self._sync_when_due()
 
     def skip_page(self, key: PageKey, place: Place, *, reason: str) -> None:
-        """Record that a page is skipped for good; arguments as in :meth:`start_page`.
+        """Record that a page is skipped permanently; arguments as in :meth:`start_page`.
 
         Raises:
             OutputError: The database cannot be written; NoSpaceError when the disk is full.
-            ValueError: The page has ended already.
+            ValueError: The page has finished already.
         """
         self._admit(key)
         with self._counting() as connection:

@@ -25,7 +25,7 @@ class Counters(msgspec.Struct, kw_only=True):
     missing: int = 0
     """Lower bound of the pages and rows that sources announced and did not yield; failed records represent them."""
     skipped: int = 0
-    """Pages that were skipped for good, and have no record."""
+    """Pages that were skipped permanently, and have no record."""
     regions: int = 0
     crops: int = 0
     regions_by_label: dict[str, int] = {}

@@ -128,7 +128,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def damaged(self) -> bool:
-        """Whether anything is damaged. Waiting pages are no damage."""
+        """Whether anything is damaged. Waiting pages are not damage."""
         return any(group.kind.is_damage for group in self.groups)
 
 
@@ -149,7 +149,7 @@ def verify(path: Path, *, exporters: Exporters, quick: bool = False) -> Verdict:
     owner, held = None, contextlib.ExitStack()
     try:
         held.enter_context(RunLock(path / paths.LOCK))
-    # Without write permission there is no lock to take, and the check goes on without one.
+    # Without write permission there is no lock to take, and the check continues without one.
     except OutputError as error:
         owner = owner_of(path / paths.LOCK)
         if owner is None and isinstance(error, LockedError):  # the owner has just started, or just ended

@@ -55,6 +55,7 @@ def find_tables(pixels: Pixels, lines: Sequence[TextLine]) -> list[Box]:
         return []
     gray = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY).astype(np.uint8)
     text_height = usual_height(lines)
+    # Most pages have no rules: this test is far cheaper than to find them.
     if not has_rules(gray, text_height):
         return []
     rules = find_rules(gray, text_height, as_array(line.box for line in lines), whole_page=True)
@@ -79,6 +80,7 @@ def _ruled_both_ways(rules: Rules, text_height: float) -> list[Box]:
     for group in components(len(boxes), [(i, len(across) + j) for i, j in touching.tolist()]):
         ys, xs = boxes[group[group < len(across)], 1], boxes[group[group >= len(across)], 0]
         rows, columns = (len(np.unique(np.rint(places / (2 * near)))) for places in (ys, xs))
+        # Crossings alone are not enough: frames of a form's fields cross as well.
         if not len(xs) or _through(boxes[group[group >= len(across)]], near) < 2:
             continue
         if min(rows, columns) >= 2 and rows * columns >= TABLES.crossings:
@@ -148,5 +150,6 @@ def _table(bands: Sequence[_Band]) -> list[Box]:
     if len(bands) < TABLES.open_rows or 2 * sum(band.stub_outside for band in bands) > len(bands):
         return []
     first, last = bands[0].above, bands[-1].below
+    # The text counts, too: a first column may begin left of the rules.
     extent = (min(first.start, last.start), first.position, max(first.end, last.end), last.position)
     return [union_box([extent, *(box for band in bands for box in band.boxes)])]

@@ -117,6 +117,7 @@ def _row_borders(structure: Structure, lines: Sequence[Sequence[TableWord]], tex
     """Where rows end, as y: blanks between lines of text, in order, as near to the predicted places as possible."""
     slots = [(cell.row, cell.row_span, cell.box) for cell in structure.cells]
     wanted = _predicted_borders(slots, structure.rows, 1)
+    # A row without a line of text has no blank between lines that could bound it.
     if wanted is None or len(wanted) >= len(lines):
         return None
     places = [(max(word.y2 for word in one) + min(word.y1 for word in other)) / 2 for one, other in pairwise(lines)]
@@ -131,6 +132,7 @@ def _column_borders(
     slots = [(cell.column, cell.column_span, cell.box) for cell in structure.cells]
     wanted = _predicted_borders(slots, structure.columns, 0)
     left, right = min(run.x1 for run in runs), max(run.x2 for run in runs)
+    # Every second pixel: a border between words has more room than that.
     places = np.linspace(left, right, max(2, min(_MAX_PLACES, int((right - left) / 2))))
     if wanted is None or len(wanted) > len(places):
         return None
@@ -160,6 +162,7 @@ def _predicted_borders(slots: Sequence[tuple[int, int, Box | None]], count: int,
         if box is not None:
             spanning = count * (span > 1)
             starts[spanning + first].append(box[axis])
+            # Those with a span are kept apart: they say nothing about the borders that they cover.
             ends[spanning + first + span - 1].append(box[axis + 2])
     borders = []
     for slot in range(count - 1):
@@ -174,6 +177,7 @@ def _in_order(cost: NDArray[np.float64]) -> list[int]:
     """For every row of costs a column, strictly rising, so that the sum is least: shape (n, m), n <= m."""
     if not len(cost):
         return []
+    # Dynamic programming: trying all ascending choices would be exponential in the number of borders.
     total = cost[0]
     came: list[NDArray[np.intp]] = []
     for row in cost[1:]:

@@ -103,6 +103,7 @@ def _place(rows: list[tuple[bool, list[HtmlElement]]], marks: bool) -> list[Cell
             if ahead < len(open_spans):  # browsers let such cells overlap; here the one from above wins
                 width = min(width, open_spans[ahead][0] - column)
             height = _span(element, "rowspan", len(rows) - row)
+            # They are filtered and sorted for every row: without a bound a hostile table would take quadratic time.
             if len(open_spans) + len(new_spans) >= MAX_OPEN_ROW_SPANS:
                 height = 1
             text, spans = _cell_text(element)
@@ -150,6 +151,7 @@ def _cell_text(element: HtmlElement) -> tuple[str, tuple[Span, ...]]:
             if mark is not None and start < at:
                 spans.append(Span(start, at, mark, target))
     text = "".join(pieces)
+    # Marks refer to the text before it is cleaned; white space inside them is folded with it.
     cleaned = clean_text(text)
     return cleaned, carried(spans, text, cleaned)
 

@@ -28,6 +28,7 @@ def lattice_grid(words: Sequence[TableWord], rules: Rules, text_height: float, g
     xs, ys = _close(xs, horizontal, text_height), _close(ys, rules.vertical, text_height)
     if len(xs) < 3 or len(ys) < 3 or len(xs) * len(ys) > TABLES.max_slots:
         return None
+    # A frame around a part of the text is no grid of it, such as the frame of one remark in a table.
     framed = [word for word in words if xs[0] - near < word.x < xs[-1] + near and ys[0] - near < word.y < ys[-1] + near]
     if len(framed) < TABLES.framed_words * len(words):
         return None
@@ -39,6 +40,7 @@ def lattice_grid(words: Sequence[TableWord], rules: Rules, text_height: float, g
     cells = _split_stacked(cells, text_height)
     if len({cell.column for cell in cells}) < 2 or _too_coarse(cells, text_height):
         return None
+    # Shade marks a head explicitly; the texts decide only where there is none.
     shaded = shaded_header_rows(gray, (xs[0], xs[-1]), list(pairwise(ys)))
     return Grid(cells, shaded or header_rows_of(cells))
 
@@ -69,6 +71,7 @@ def _with_shade_edges(rules: Rules, text_height: float, gray: NDArray[np.uint8])
 def _positions(rules: Sequence[Rule], text_height: float) -> list[float]:
     """Distinct positions of rules, those closer than most of a line of text taken as one."""
     groups = split_when(rules, lambda one, other: other.position - one.position >= TABLES.same_line * text_height)
+    # By length: a long rule is a line of the grid, a short one may be an underline that is off by some pixels.
     return [float(np.average([r.position for r in g], weights=[r.length for r in g])) for g in groups]
 
 

@@ -121,6 +121,7 @@ class SlanetPlus:
     def predict(self, pixels: Pixels) -> Structure | None:
         """See :class:`StructureModel`."""
         height, width = pixels.shape[:2]
+        # As in training: the longer side fills the square, the rest is padded with zeros.
         scale = _SIDE / max(height, width)
         size = max(1, int(width * scale)), max(1, int(height * scale))
         canvas = np.zeros((_SIDE, _SIDE, 3), dtype=np.float32)
@@ -150,6 +151,7 @@ def decode(
     found: list[Box | None] = []
     for step, index in enumerate(scores.argmax(axis=1).tolist()):
         token = tokens[index] if index < len(tokens) else "eos"
+        # An end at the first step is ignored, as in the decoder of PaddleOCR, which the model was trained with.
         if token == "eos" and step:
             break
         if token in ("sos", "eos"):
@@ -178,6 +180,7 @@ def decode(
 def _box(corners: NDArray[np.float32], size: tuple[int, int]) -> Box | None:
     if not np.isfinite(corners).all():
         return None
+    # The model predicts four corners, of slanted cells too; words are compared with upright boxes.
     xs, ys = (np.clip(corners[start::2].astype(np.float64) * max(size), 0.0, size[start]) for start in (0, 1))
     x1, y1, x2, y2 = float(xs.min()), float(ys.min()), float(xs.max()), float(ys.max())
     return (x1, y1, x2, y2) if x2 > x1 and y2 > y1 else None

@@ -158,6 +158,7 @@ class Table:
                 return None
         lines = groupby(self.cells, key=lambda cell: cell.row)
         rows = [[_in_pipes(cell, marked) for cell in cells] for _, cells in lines]
+        # After the only header row: Markdown tables have exactly one.
         rows.insert(1, ["---"] * self.columns)
         return "\n".join(f"| {' | '.join(texts)} |" for texts in rows)
 
@@ -172,6 +173,7 @@ def build_table(cells: Iterable[Cell], line_indices: Iterable[int] = ()) -> Tabl
     Rows and columns in which no cell starts are squeezed out, slots that no cell covers become empty cells.
     """
     given = list(cells)
+    # Hostile spans announce millions of rows; only those in which a cell starts are kept.
     row_starts = sorted({cell.row for cell in given})
     column_starts = sorted({cell.column for cell in given})
     squeezed: list[Cell] = []

@@ -79,7 +79,7 @@ class TableDetector:
         config = read_config(folder)
         if config.model_type != _KIND:
             raise UnsupportedInputError(
-                f"{folder} holds a model of the kind {config.model_type!r}", remedy="Table Transformer is supported."
+                f"{folder} contains a model of the kind {config.model_type!r}", remedy="Table Transformer is supported."
             )
         _require_timm(folder)
         self.labels = config.id2label
@@ -194,7 +194,7 @@ def find_structure_weights(model: str | None) -> Path:
         if found is None:
             raise MissingInputError(
                 f"the weights of {STRUCTURE} are not on this machine",
-                remedy=f"Download them: pagemill models download {STRUCTURE} {DETECTION}. Or name a folder with "
+                remedy=f"Download them: pagemill models download {STRUCTURE} {DETECTION}. Or pass a folder with "
                 "--table-model.",
             )
         return found
@@ -246,6 +246,7 @@ def structure_of(found: Sequence[Detected]) -> Structure | None:
 
     def place(row: slice, column: slice) -> None:
         slots = [(i, j) for i in range(row.start, row.stop) for j in range(column.start, column.stop)]
+        # Best first: of two cells that overlap the one with more score stays.
         if any(slot in owners for slot in slots):
             return
         owners.update(dict.fromkeys(slots, len(cells)))

@@ -20,7 +20,8 @@ from synthetic_run import JPEG, failed_page, page, region, sample_pages, write_r
 from telling_engine import DIMENSION, TellingEngine, run_embed, vector_of
 
 import pagemill
-from pagemill.app.embed import EmbedOptions, embed, open_engine
+from pagemill.app.embed import EmbedOptions, embed
+from pagemill.app.embedding_engine import open_engine
 from pagemill.config.chunking import ChunkSettings
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult
@@ -200,16 +201,16 @@ def test_vectors_of_a_batch_are_written_together_and_not_on_the_event_loop(tmp_p
 
 
 def test_an_embedding_that_is_cancelled_waits_for_what_is_being_written(out: Path, monkeypatch) -> None:
-    begun, go = threading.Event(), threading.Event()
+    started, go = threading.Event(), threading.Event()
 
     def append(self: VectorWriter, rows: Sequence[VectorRow], vectors: Vectors) -> None:
-        begun.set()
+        started.set()
         assert go.wait(60)
         original(self, rows, vectors)
 
     async def cancelled() -> None:
         task = asyncio.create_task(embed(out, TellingEngine(), EmbedOptions(parts=(Part.TEXT,)), lambda *_: None))
-        await asyncio.to_thread(begun.wait)
+        await asyncio.to_thread(started.wait)
         task.cancel()
         await asyncio.sleep(0)
         go.set()

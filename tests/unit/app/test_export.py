@@ -238,9 +238,7 @@ def test_the_ending_of_the_target_chooses_parquet(run: Path, tmp_path: Path, nam
 
 
 def test_options_of_chunks_go_with_chunks_alone() -> None:
-    with pytest.raises(
-        UsageError, match="--max-tokens, --tokenizer, --overlap goes with --format chunks, not with html"
-    ):
+    with pytest.raises(UsageError, match="--max-tokens, --tokenizer, --overlap requires --format chunks, not html"):
         ExportOptions(format="html", chunks=ChunkSettings(overlap=3))
 
 

@@ -114,13 +114,13 @@ def test_a_run_without_vectors_goes_into_a_table_of_its_own(run: Path, tmp_path:
         export(tmp_path / "plain", tmp_path / "table")
 
 
-def test_what_cannot_be_written_is_said_with_a_remedy(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_what_cannot_be_written_is_reported_with_a_remedy(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(OutputError) as raised:
         export(run, Path("/proc/none/table"))
     assert "Repeat the command" in str(raised.value.remedy)
     (tmp_path / "others").mkdir()
     (tmp_path / "others" / "scan.png").touch()
-    with pytest.raises(OutputError, match="holds other files"):
+    with pytest.raises(OutputError, match="contains other files"):
         export(run, tmp_path / "others")
     with pytest.raises(UsageError, match="overlap"):
         export(run, run / "table")

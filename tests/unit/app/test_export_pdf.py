@@ -193,7 +193,7 @@ def test_rows_of_a_dataset_become_documents_in_page_order(tmp_path: Path, monkey
 
 def test_where_sources_are_is_asked_for_pdf_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     sources = ImageSources(inputs=("here",))
-    with pytest.raises(UsageError, match=r"--input, .* pdf, not with html"):
+    with pytest.raises(UsageError, match=r"--input, .* pdf, not html"):
         ExportOptions(format="html", sources=sources)
     password = ImageSources(options=SourceOptions(password="secret"))
     ExportOptions(format="html", sources=password)  # it may be that of all commands, from the environment

@@ -72,7 +72,7 @@ def test_cards_of_folders_in_the_input_count_where_these_hold_pages(dataset: Pat
     inner = dataset / "data" / "B"
     (inner / "deep").mkdir(parents=True)
     (inner / "README.md").write_text("---\nlicense: cc-by-nc-4.0\n---\n")
-    for recursive in (False, True):  # B holds no page
+    for recursive in (False, True):  # B has no page
         assert licence_of([str(dataset)], recursive=recursive)[0] == "cc-by-sa-4.0"
     page = inner / "deep" / "page.png"
     page.touch()

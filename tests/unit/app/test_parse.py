@@ -48,7 +48,7 @@ async def test_a_document_is_written_when_its_last_page_is_there(tmp_path, monke
     assert finished[0] == ("d", 3)
 
 
-async def test_what_no_page_could_do_is_said_before_the_output_is_touched(tmp_path):
+async def test_what_no_page_could_do_is_reported_before_the_output_is_touched(tmp_path):
     pipeline = FakePipeline(page(1), problem=LanguageError("nobody reads xx"))
     with pytest.raises(LanguageError):
         await run(tmp_path / "out", pipeline)
@@ -215,7 +215,7 @@ async def test_a_supervised_run_that_hangs_leaves_for_a_fresh_process(tmp_path):
     assert json.loads((tmp_path / "out" / "run.json").read_text())["finished"] is None
 
 
-async def test_nobody_restarts_an_unsupervised_run_so_it_goes_on_when_something_hangs(tmp_path):
+async def test_nobody_restarts_an_unsupervised_run_so_it_continues_when_something_hangs(tmp_path):
     pipeline = FakePipeline(page(1), page(2), page(3))
     pipeline.stuck.set()
     outcome = await run(tmp_path / "out", pipeline)
@@ -224,7 +224,7 @@ async def test_nobody_restarts_an_unsupervised_run_so_it_goes_on_when_something_
 
 
 @pytest.mark.parametrize("supervised", [True, False])
-async def test_a_hang_is_told_once_in_all_lives(tmp_path, supervised):
+async def test_a_hang_is_reported_once_in_all_lives(tmp_path, supervised):
     mine, progress = Life(supervised=supervised), Listening()
     for number in (1, 2):
         pipeline = FakePipeline(page(number), endless=supervised)
@@ -265,7 +265,7 @@ async def test_a_document_counts_its_pages_of_earlier_invocations(tmp_path, monk
 @pytest.mark.parametrize(
     ("stopped", "complete"), [(False, True), (False, False), (True, False)], ids=["to its end", "limited", "stopped"]
 )
-async def test_the_directory_is_told_whether_the_input_was_read_to_its_end(tmp_path, monkeypatch, stopped, complete):
+async def test_the_directory_records_whether_the_input_was_read_to_its_end(tmp_path, monkeypatch, stopped, complete):
     told: list[dict[str, bool]] = []
     monkeypatch.setattr(RunDirectory, "finish", lambda self, **how: told.append(how))
     pipeline = FakePipeline(page(1), page(2), endless=stopped)
@@ -277,7 +277,7 @@ async def test_the_directory_is_told_whether_the_input_was_read_to_its_end(tmp_p
 @pytest.mark.parametrize(
     ("options", "mode"), [({"fresh": True}, OpenMode.FRESH), ({"retry_failed": True}, OpenMode.RESUME)]
 )
-async def test_a_worker_that_takes_over_goes_on_with_what_the_first_began(tmp_path, monkeypatch, options, mode):
+async def test_a_worker_that_takes_over_continues_with_what_the_first_started(tmp_path, monkeypatch, options, mode):
     told: list[dict[str, Any]] = []
     open_directory = RunDirectory.open
 

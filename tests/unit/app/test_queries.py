@@ -53,7 +53,7 @@ def test_ids_of_pages_are_those_of_the_run(tmp_path: Path):
     assert query.relevant == {"a_b_0": 1}
 
 
-def test_none_or_several_are_told(tmp_path: Path):
+def test_none_or_several_are_reported(tmp_path: Path):
     folder = miniature_corpus.write(tmp_path / "outer" / "data")
     shutil.copy(folder / f"{miniature_corpus.QA}.parquet", folder / "another.parquet")
     with pytest.raises(UsageError, match="several tables of queries: "):

@@ -52,7 +52,7 @@ def test_nothing_changes_with_the_version_that_wrote_the_run(run: Path) -> None:
     assert files(run) == before
 
 
-def test_documents_get_the_structure_of_this_version_and_changed_chunks_are_told(run: Path, tmp_path: Path) -> None:
+def test_documents_get_the_structure_of_this_version_and_changed_chunks_are_reported(run: Path, tmp_path: Path) -> None:
     before = files(run)
     made_by_another_version(run)
     ended = CliRunner().invoke(command, [str(run), "--changes", str(tmp_path / "changes.jsonl"), "--json"])

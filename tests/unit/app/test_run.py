@@ -57,7 +57,7 @@ def test_one_whose_pages_all_failed_is_the_end():
     assert told == [skipped(Step.OCR, "a")]
 
 
-def test_what_is_wrong_is_told_before_servers_are_started():
+def test_what_is_wrong_is_reported_before_servers_are_started():
     async def look() -> NoReturn:
         raise OutputError("the directory is in use")
 

@@ -128,7 +128,7 @@ def test_words_alone_need_no_engine(run: Path) -> None:
     assert not ColourEngine.made
 
 
-def test_an_engine_is_loaded_once_and_told_where_it_is(run: Path) -> None:
+def test_an_engine_is_loaded_once_with_its_location(run: Path) -> None:
     settings = QueryEngineSettings(servers=("http://127.0.0.1:9",), device="cpu")
     with Searcher(run, settings) as searcher:
         searcher.search("red")
@@ -215,7 +215,7 @@ def test_the_command_says_when_nothing_is_found_or_the_index_is_behind(run: Path
     assert "pagemill index" in invoke("search", run, "paper", "--part", "full-text").stderr
 
 
-def test_index_command_tells_what_is_in_it(run: Path) -> None:
+def test_index_command_shows_what_is_in_it(run: Path) -> None:
     told = invoke("index", run)
     assert told.return_value == 0
     assert "2 pages, 2 regions" in told.stderr

@@ -21,7 +21,7 @@ def status_of(out: Path) -> RunStatus:
         return read_status(reader, examples=2)
 
 
-def test_a_run_that_goes_on(tmp_path: Path) -> None:
+def test_a_run_that_continues(tmp_path: Path) -> None:
     with open_run(tmp_path) as run:
         run.set_total(10)
         for index, each in enumerate(sample_pages()):

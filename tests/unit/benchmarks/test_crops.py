@@ -36,7 +36,7 @@ def test_an_interpreter_without_glmocr_says_so():
         ask({})
 
 
-def test_a_question_that_fails_tells_the_last_line():
+def test_a_question_that_fails_shows_the_last_line():
     python = Path(sys.executable)
     with (
         pytest.raises(MissingDependencyError, match="ZeroDivisionError"),

@@ -12,7 +12,8 @@ from chromium_pipe import CHROMIUM
 from pagemill.errors import MissingDependencyError
 from pages import languages
 from pages.camera import SCENES, photograph
-from pages.draw import PRESS_SEEDS, Press, composition
+from pages.draw import FORM_SEEDS, HELD_BACK, PRESS_SEEDS, Press, composition
+from pages.forms import FORMS
 from pages.languages import FONTS, LANGUAGES, language
 from pages.layouts import COMMON, LAYOUTS, build
 from pages.tables import make_table, true_html
@@ -23,14 +24,22 @@ drawn = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 @pytest.fixture
 def any_font(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(languages, "_installed", lambda: frozenset().union(*FONTS.values()))
-    monkeypatch.setattr("pages.layouts.check_font", lambda family: family)
+    for module in ("layouts", "forms"):
+        monkeypatch.setattr(f"pages.{module}.check_font", lambda family: family)
 
 
 def test_every_language_and_layout_has_a_seed() -> None:
-    made = Counter(composition(seed) for seed in (*range(16 * len(COMMON)), *range(PRESS_SEEDS, PRESS_SEEDS + 5)))
+    special = (*range(FORM_SEEDS, FORM_SEEDS + 5), *range(PRESS_SEEDS, PRESS_SEEDS + 5))
+    made = Counter(composition(seed) for seed in (*range(16 * len(COMMON)), *special))
     assert {language for language, _ in made} == set(LANGUAGES)
     assert {layout for _, layout in made} == set(LAYOUTS)
     assert all(made[code, layout] == 1 for code in LANGUAGES for layout in COMMON)
+
+
+def test_pages_of_forms_are_before_those_of_the_press_in_each_million() -> None:
+    for million in (0, HELD_BACK):
+        assert all(composition(million + FORM_SEEDS + i)[1] in FORMS for i in (0, 7, 99_999))
+        assert not any(composition(million + seed)[1] in FORMS for seed in (FORM_SEEDS - 1, PRESS_SEEDS))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -99,7 +108,7 @@ def _page_with_a_cross(x: float, y: float) -> np.ndarray:
 
 @pytest.mark.parametrize("severity", [0.0, 1.0])
 @pytest.mark.parametrize("place", [(0.2, 0.15), (0.8, 0.5), (0.5, 0.85)])
-def test_the_camera_tells_where_a_point_of_the_page_is(severity: float, place: tuple[float, float]) -> None:
+def test_the_camera_shows_where_a_point_of_the_page_is(severity: float, place: tuple[float, float]) -> None:
     import cv2
 
     taken = photograph(_page_with_a_cross(*place), severity, seed=3)

@@ -123,3 +123,29 @@ def test_articles_may_be_read_in_any_order_but_not_mixed() -> None:
     ]
     assert score_page(blocks, "cocoa delta alpha bravo", []).order == 0
     assert score_page(blocks, "alpha cocoa bravo delta", []).order == 0.5
+
+
+FIELDS = [Block("field", f"{label} {value}", style="leader", value=value)
+          for label, value in (("Apple cake", "2.40"), ("Coffee", "1.00"))]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("markdown", "pairs"),
+    [
+        ("| Apple cake | 2.40 |\n| --- | --- |\n| Coffee | 1.00 |", [1, 1]),
+        ("<table><tr><td>Apple cake</td><td>2.40</td></tr><tr><td>Coffee</td><td>1.00</td></tr></table>", [1, 1]),
+        ("Apple cake … 2.40  \nCofiee ..... 1.00", [1, 1]),
+        ("Apple cake Coffee\n\n2.40 1.00", [0, 0]),
+        ("| Apple cake<br>Coffee | 2.40<br>1.00 |\n| --- | --- |", [0, 0]),
+        ("Apple cake\n\nCoffee 1.00", [0, 1]),
+    ],
+)
+def test_a_label_and_its_value_are_a_pair_in_one_row(markdown: str, pairs: list[float]) -> None:
+    assert score_page(FIELDS, markdown, []).pairs == pairs
+
+
+def test_leaders_and_tables_of_fields_cost_nothing() -> None:
+    text = "Apple cake … 2.40  \nCoffee . . . . . 1.00"
+    regions = [{"content": text}, {"content": "<table></table>", "content_format": "html"}]
+    score = score_page(FIELDS, text, regions)
+    assert (score.cer, score.false_tables) == (0, 0)

@@ -107,7 +107,7 @@ def test_cleaning_keeps_what_a_page_shows() -> None:
     assert blocks[2].text == "only code"
 
 
-def test_long_documents_are_cut_and_go_on_at_a_heading() -> None:
+def test_long_documents_are_cut_and_continue_at_a_heading() -> None:
     section = "## Part\n\n### Detail\n\n" + "word " * 800 + "\n\n"
     parts = list(_parts(section * 6))
     assert len(parts) == 2

@@ -113,7 +113,7 @@ def test_mistakes_have_a_message_and_a_remedy(run: Path, tmp_path: Path) -> None
     with pytest.raises(InputError, match="no page"):
         invoke(run, "-f", "jsonl", "--documents", "reprot")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(OutputError, match="holds no run") as caught:
+    with pytest.raises(OutputError, match="contains no run") as caught:
         invoke(tmp_path / "empty", "-f", "jsonl")
     assert caught.value.remedy
     with pytest.raises(click.UsageError, match="does not exist"):

@@ -124,9 +124,9 @@ def test_an_engine_of_another_package_needs_no_server():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--server", "http://a"], "--server goes with a model"),
-        (["--reading", "pages"], "--reading goes with a model"),
-        (["--model", "glm-ocr", "--workers", "3"], "--model and --workers go with a model"),
+        (["--server", "http://a"], "--server requires a model"),
+        (["--reading", "pages"], "--reading requires a model"),
+        (["--model", "glm-ocr", "--workers", "3"], "--model and --workers require a model"),
         (["--recognition-engine", "vlm"], "needs --server URL"),
         (["--recognition-engine", "vlm", "--server", " , "], "needs --server URL"),
         (
@@ -137,7 +137,7 @@ def test_an_engine_of_another_package_needs_no_server():
         (["--recognition-engine", "vlm", "--server", "http://a", "--request-timeout", "0"], "--request-timeout is 0"),
     ],
 )
-def test_what_does_not_go_together_is_refused_before_anything_is_begun(options, said, tmp_path: Path, capsys):
+def test_what_does_not_go_together_is_refused_before_anything_is_started(options, said, tmp_path: Path, capsys):
     arguments = ["parse", "a.pdf", "-o", str(tmp_path / "out"), *options]
     assert exit_status(lambda: cli.main(arguments, standalone_mode=False)) == ExitCode.USAGE
     assert said in capsys.readouterr().err

@@ -37,10 +37,10 @@ def test_bad_values_are_found_before_a_process_is_started(
 
 def test_errors_become_a_message_a_remedy_and_their_exit_code(capsys: pytest.CaptureFixture[str]):
     def refuse() -> None:
-        raise DifferentRunError("out holds a run with other settings", remedy="Use --fresh.")
+        raise DifferentRunError("out contains a run with other settings", remedy="Use --fresh.")
 
     assert exit_status(refuse) == ExitCode.OUTPUT
-    assert capsys.readouterr().err == "Error: out holds a run with other settings\n  Use --fresh.\n"
+    assert capsys.readouterr().err == "Error: out contains a run with other settings\n  Use --fresh.\n"
 
 
 def test_a_full_disk_behind_a_redirection_is_no_defect(capsys: pytest.CaptureFixture[str]):
@@ -101,6 +101,6 @@ def test_every_command_that_is_listed_is_there():
         assert "Usage:" in ended.output, name
 
 
-def test_a_mistyped_command_is_told_the_nearest_one() -> None:
+def test_a_mistyped_command_suggests_the_nearest_one() -> None:
     ended = CliRunner().invoke(cli, ["pares", "a.pdf"])
     assert (ended.exit_code, "Did you mean 'parse'?" in ended.output) == (ExitCode.USAGE, True)

@@ -2,8 +2,10 @@
 
 import io
 import os
+from contextlib import redirect_stdout
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from msgspec.structs import replace
@@ -61,7 +63,8 @@ def summary_of(
     file = io.StringIO()
     summary = outcome.summary
     vitals = vitals or vitals_of(summary.pages - summary.failed, summary.failed)
-    print_summary(outcome, vitals, out, 12.5, LenientConsole(file=file, width=width))
+    with redirect_stdout(file), mock.patch.dict(os.environ, COLUMNS=str(width)):
+        print_summary(outcome, vitals, out, 12.5)
     return file.getvalue().splitlines()
 
 
@@ -177,7 +180,7 @@ def test_a_page_that_will_be_retried_is_named():
     assert file.getvalue() == "will be retried p7: took longer than 300 s\n"
 
 
-def test_the_summary_tells_this_time_from_all_times():
+def test_the_summary_separates_this_invocation_from_all():
     outcome = outcome_of(*(done(f"p{number}") for number in range(9)), failed("bad", "is damaged"))
     outcome.summary.skipped = 3
     lines = summary_of(outcome, vitals=vitals_of(done=4, failed=1))
@@ -202,7 +205,7 @@ def test_the_report_is_named_where_there_is_one(tmp_path: Path):
     assert summary_of(outcome_of(done("p")), width=500, out=tmp_path)[-1] == f"report    {tmp_path / 'report.html'}"
 
 
-def test_what_a_failed_run_is_told_to_do_depends_on_what_failed():
+def test_the_remedy_of_a_failed_run_depends_on_what_failed():
     """An input that does not open is tried by every resume, a page that failed only when asked."""
     unopened = failed("typo", "does not exist")
     unopened.record.page_number = None
@@ -211,7 +214,7 @@ def test_what_a_failed_run_is_told_to_do_depends_on_what_failed():
     assert mixed[-1] == "To retry the failed pages, repeat the command with --retry-failed."
 
 
-def test_an_interrupted_run_says_how_it_goes_on():
+def test_an_interrupted_run_says_how_it_continues():
     lines = summary_of(outcome_of(done("p"), failed("q", "is damaged"), interrupted=True))
     assert lines[-1] == "Interrupted. The pages parsed so far are in the output; repeat the command to resume."
 

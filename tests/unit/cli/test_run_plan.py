@@ -148,7 +148,7 @@ def test_a_variant_of_a_known_model_is_refused_with_the_way_to_use_it(vllm):
     assert "the variant's files as its weights" in error.value.remedy
 
 
-def test_a_layout_engine_that_is_not_installed_is_told_before_anything_starts():
+def test_a_layout_engine_that_is_not_installed_is_reported_before_anything_starts():
     with pytest.raises(UsageError, match="no layout engine 'nope'"):
         refuse("scans", "--server", "http://a:1", "--layout-engine", "nope")
 
@@ -261,7 +261,7 @@ def test_a_model_that_reads_whole_pages_needs_no_layout_engine(model):
 
 
 @pytest.mark.parametrize("option", [("--layout-engine", "onnx"), ("--layout-model", "x"), ("--batch-size", "8")])
-def test_layout_options_are_left_out_for_such_a_model_and_that_is_told(option):
+def test_layout_options_are_left_out_for_such_a_model_and_that_is_reported(option):
     arguments = ["scans", "--profile", "h100", "--step", "ocr", "--model", "deepseek-ocr", "--dry-run", *option]
     ended = CliRunner().invoke(command, arguments)
     assert ended.exit_code == 0
@@ -318,7 +318,7 @@ def test_without_input_the_run_of_others_is_not_added_to(tmp_path, monkeypatch):
     monkeypatch.setattr("pagemill.app.run_plan.places_of", lambda _: places)
     assert completed(RunOptions(out=tmp_path))[0].inputs == (REFERENCE_CORPUS,)
     places.append("/scans/mine.pdf")
-    with pytest.raises(UsageError, match="holds pages of /scans/mine"):
+    with pytest.raises(UsageError, match="contains pages of /scans/mine"):
         completed(RunOptions(out=tmp_path))
 
 
@@ -340,7 +340,7 @@ def test_the_licence_of_an_upload_is_that_of_the_card_and_asked_for_by_nothing_e
         refuse(*arguments, "--hf-repo", "me/x")
 
 
-def test_the_embedded_engines_are_told_the_languages():
+def test_the_embedded_engines_get_the_languages():
     parse, _ = planned("scans", "-o", "out", "--recognition-engine", "lines", "--lang", "ko,en")
     assert parse[parse.index("--lang") + 1] == "ko,en"
 
@@ -362,11 +362,14 @@ def test_without_vllm_and_with_a_server_the_embedded_engine_embeds():
         (("--step", "upload", "--hf-repo", "me", "--licence", "cc0-1.0"), "USER/NAME"),
         (("--step", "upload", "--hf-repo", "me/x", "--licence", "CC BY"), "cc-by-4.0"),
         (("x", "-o", ""), "is a shell variable unset"),
-        (("--step", "embed", "--fresh"), "--fresh goes with the step ocr"),
-        (("--step", "embed", "--retry-failed"), "--retry-failed goes with the step ocr"),
-        (("x", "--embedding-model", "ngram", "--embedding-server", "http://a"), "--embedding-server goes with a model"),
-        (("x", "--recognition-engine", "lines", "--workers", "3"), "--workers goes with"),
-        (("x", "--recognition-engine", "lines", "--model", "glm-ocr"), "--model goes with"),
+        (("--step", "embed", "--fresh"), "--fresh requires the step ocr"),
+        (("--step", "embed", "--retry-failed"), "--retry-failed requires the step ocr"),
+        (
+            ("x", "--embedding-model", "ngram", "--embedding-server", "http://a"),
+            "--embedding-server requires an embedding model",
+        ),
+        (("x", "--recognition-engine", "lines", "--workers", "3"), "--workers requires"),
+        (("x", "--recognition-engine", "lines", "--model", "glm-ocr"), "--model requires"),
         (("x", "--", "--enforce-eager"), "serve-model -- --enforce-eager"),
         (("x", "--recognition-engine", "transformers", "--ocr-dtype", "bf16"), "use --recognition-dtype"),
         (("x", "--lang", "ko"), "languages apply to line recognition"),

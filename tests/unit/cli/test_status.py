@@ -61,7 +61,7 @@ def text_of(each: RunStatus, width: int = 100) -> str:
     return "\n".join("".join([name, text]) for name, (text, _) in status_lines(each, width))
 
 
-def test_everything_that_is_known_is_said() -> None:
+def test_everything_that_is_known_is_reported() -> None:
     text = text_of(status())
     for part in (
         "out: running, process 7 on mill, since 2026-01-0",
@@ -115,7 +115,7 @@ def test_lines_keep_to_the_width() -> None:
     assert "and 38 more" in text_of(crowded, 72)
 
 
-def test_a_finished_run_tells_of_its_last_invocation_and_counts_no_pauses() -> None:
+def test_a_finished_run_reflects_its_last_invocation_and_counts_no_pauses() -> None:
     done = status(state=RunState.FINISHED, process=None, rate=None, finished=START + timedelta(minutes=61))
     text = text_of(done)
     assert re.search(r"out: finished 2026-01-0\d \d\d:05$", text, re.MULTILINE)
@@ -144,7 +144,7 @@ def test_a_log_gets_a_line_a_time_and_all_at_the_end() -> None:
     assert rest[0].startswith("run ")
 
 
-def test_a_terminal_is_drawn_anew() -> None:
+def test_a_terminal_is_redrawn() -> None:
     console = LenientConsole(file=io.StringIO(), width=100, height=6, force_terminal=True)
     show([status(), status()], console, watch=True)
     drawn = console.file.getvalue()  # type: ignore[attr-defined]
@@ -164,7 +164,7 @@ def test_the_command_on_a_real_run(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_is_no_run(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="holds no run") as caught:
+    with pytest.raises(OutputError, match="contains no run") as caught:
         CliRunner().invoke(command, [str(tmp_path)], catch_exceptions=False)
     assert caught.value.remedy
 

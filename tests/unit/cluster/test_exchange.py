@@ -26,19 +26,19 @@ async def test_a_second_execution_means_that_the_first_worker_has_died():
     exchange = Exchange()
     await exchange.offer(b"unit")
     assert await exchange.begin(0, "one") == Verdict.PARSE
-    assert await exchange.begun() == {0: "one"}
+    assert await exchange.started() == {0: "one"}
     assert await exchange.begin(0, "two") == Verdict.DIED
 
 
-async def test_units_that_are_begun_cannot_be_withdrawn_and_others_cannot_be_begun():
+async def test_units_that_are_started_cannot_be_withdrawn_and_others_cannot_be_started():
     exchange = Exchange()
-    for unit in (b"begun", b"waiting", b"done"):
+    for unit in (b"started", b"waiting", b"done"):
         await exchange.offer(unit)
     await exchange.begin(0, "one")
     await exchange.done(2)
     assert await exchange.withdraw([0, 1, 2]) == [1]
     assert await exchange.begin(1, "one") == Verdict.SKIP
-    assert await exchange.begun() == {0: "one"}
+    assert await exchange.started() == {0: "one"}
 
 
 async def test_units_that_are_done_or_stopped_are_skipped():

@@ -6,9 +6,10 @@ from pagemill.store.nodes import read_node_rates, write_node_rates
 from pagemill.store.paths import FOLDER, NODES
 
 
-def test_rates_are_those_of_the_last_minute():
+def test_rates_are_those_of_the_last_minute(monkeypatch):
     now = [0.0]
-    rates = NodeRates(clock=lambda: now[0])
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    rates = NodeRates()
     for node in ("b", "a", "a"):
         rates.add(node)
     now[0] = 10.0

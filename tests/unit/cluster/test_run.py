@@ -54,11 +54,11 @@ class Probe:
 class Journal:
     def __init__(self):
         self.alone = []
-        self.begun = []
+        self.starts = []
         self.unopened_pages = []
 
     async def started(self, ref, *, alone):
-        self.begun.append(ref.key.page)
+        self.starts.append(ref.key.page)
         if alone:
             self.alone.append(ref.key.page)
 
@@ -239,7 +239,7 @@ async def test_what_a_worker_gives_back_is_parsed_by_another_and_was_no_attempt(
     assert {(page.status, page.attempts) for page in records.values()} == {(Status.DONE, 1)}
 
 
-async def test_pages_are_counted_while_the_run_goes_on(tmp_path, monkeypatch):
+async def test_pages_are_counted_while_the_run_continues(tmp_path, monkeypatch):
     monkeypatch.setattr(run_module, "_CHECK_S", 0.01)
     shown = threading.Event()
 
@@ -331,7 +331,7 @@ async def test_an_actor_that_dies_ends_the_run_with_one_line(tmp_path, monkeypat
     died = ActorDiedError("The actor died.\n\tclass_name: Exchange\n" + "cause " * 200)
 
     class Dead(Exchange):
-        async def begun(self):
+        async def started(self):
             raise died
 
     def worker(unit):
@@ -346,7 +346,7 @@ async def test_an_actor_that_dies_ends_the_run_with_one_line(tmp_path, monkeypat
 
 
 async def test_a_unit_that_no_worker_begins_is_offered_again(tmp_path, monkeypatch):
-    """As when a worker dies before it has begun. The journal hears of its pages once."""
+    """As when a worker dies before it has started. The journal hears of its pages once."""
     monkeypatch.setattr(run_module, "_CHECK_S", 0.01)
     monkeypatch.setattr(run_module, "_UNBEGUN_S", 0.0)
     seen = set()
@@ -359,10 +359,10 @@ async def test_a_unit_that_no_worker_begins_is_offered_again(tmp_path, monkeypat
     records, journal, _ = await run_with(tmp_path, worker)
     assert sorted(records) == [*range(1, 21)]
     assert {page.status for page in records.values()} == {Status.DONE} and not journal.alone
-    assert sorted(journal.begun) == [*range(1, 21)]
+    assert sorted(journal.starts) == [*range(1, 21)]
 
 
-async def test_a_unit_whose_worker_is_gone_for_good_is_retried(tmp_path, monkeypatch):
+async def test_a_unit_whose_worker_is_gone_permanently_is_retried(tmp_path, monkeypatch):
     """As when others have taken its room, although its machine is there: Ray does not execute it again."""
     monkeypatch.setattr(run_module, "_CHECK_S", 0.01)
     exchange, lost = Exchange(), []

@@ -221,7 +221,7 @@ def test_a_worker_that_has_to_leave_gives_back_its_units_and_ends(module, worker
     assert ended.wait(20)
 
 
-async def test_units_that_wait_for_one_that_is_alone_have_not_begun(module):
+async def test_units_that_wait_for_one_that_is_alone_have_not_started(module):
     """Else its page, which ends the worker, would take an attempt from the pages behind it."""
     exchange, release = Exchange(), asyncio.Event()
     parsing = asyncio.Queue()
@@ -240,7 +240,7 @@ async def test_units_that_wait_for_one_that_is_alone_have_not_begun(module):
     assert await parsing.get() == 0
     for _ in range(10):
         await asyncio.sleep(0)
-    assert await exchange.begun() == {0: "actor"}
+    assert await exchange.started() == {0: "actor"}
 
     await exchange.done(1)  # withdrawn: its turn comes, and it is not parsed
     release.set()

@@ -62,7 +62,7 @@ def test_a_file_is_fetched_from_the_same_path_of_a_mirror(server, tmp_path):
         (HTTPError("https://a", 404, "Not Found", None, None), "the server answered 404 Not Found"),
     ],
 )
-def test_errors_of_the_network_are_said_in_words(monkeypatch, tmp_path, error, said):
+def test_errors_of_the_network_are_reported_in_words(monkeypatch, tmp_path, error, said):
     def fails(*_, **__):
         raise error
 
@@ -98,7 +98,7 @@ def test_offline_nothing_is_asked(server, tmp_path, monkeypatch):
     ("broken", "kind"),
     [("read", NetworkError), ("write", NoSpaceError)],
 )
-def test_what_breaks_in_the_middle_is_told_apart(monkeypatch, tmp_path, broken, kind):
+def test_failures_in_the_middle_are_distinguished(monkeypatch, tmp_path, broken, kind):
     class Answer(io.BytesIO):
         def read(self, _):
             if broken == "read":

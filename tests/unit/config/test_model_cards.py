@@ -97,7 +97,7 @@ def test_a_card_of_ones_own(tmp_path: Path):
         ("= nonsense", "nonsense|Invalid"),
     ],
 )
-def test_what_is_wrong_with_a_card_is_told(tmp_path: Path, line: str, message: str):
+def test_what_is_wrong_with_a_card_is_reported(tmp_path: Path, line: str, message: str):
     path = tmp_path / "mine.toml"
     path.write_text(MINIMAL + line)
     with pytest.raises(UsageError, match=message):

@@ -77,7 +77,7 @@ def test_offline_is_respected(monkeypatch, tmp_path):
         download_model(load_card("glm-ocr"), folder=tmp_path)
 
 
-def test_a_disk_that_is_too_small_is_told_before(monkeypatch, tmp_path):
+def test_a_disk_that_is_too_small_is_reported_before_the_download(monkeypatch, tmp_path):
     import shutil
 
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**12, 10**12, 10**9))

@@ -60,7 +60,7 @@ def test_joining_lines(lines, text):
         ("so\u2010", "und so", "und", "so\u2010 und so"),
     ],
 )
-def test_words_of_the_text_tell_what_a_hyphen_is(before, after, text, joined):
+def test_words_of_the_text_show_what_a_hyphen_is(before, after, text, joined):
     words = HyphenatedWords()
     words.add(text)
     assert join_pair(before, after, words.joint(before, after)) == joined
@@ -96,7 +96,7 @@ def test_going_on(before, after, on):
         ("2026", "년부터", False),  # not a word of syllables
     ],
 )
-def test_words_of_the_text_tell_whether_a_korean_word_goes_on(before: str, after: str, goes_on: bool | None) -> None:
+def test_words_of_the_text_show_whether_a_korean_word_continues(before: str, after: str, goes_on: bool | None) -> None:
     words = KoreanWords()
     words.add("데이터 개방을 위한 사업은 올해부터 데이터 분석과 함께 추진한다")
     assert words.goes_on(before, after) is goes_on
@@ -117,7 +117,7 @@ def test_korean_counters_stand_tight_behind_figures_also_where_a_line_broke(
     assert join_pair(before, after) == joined
 
 
-def test_a_long_korean_paragraph_tells_how_its_own_words_go_on() -> None:
+def test_a_long_korean_paragraph_shows_how_its_own_words_continue() -> None:
     before = "지역사회의 전통시장은 올해부터 지역사회와 함께 축제를 열고 지역사"
     after = "회의 뜻을 모아 내년 상반기까지 새로운 방안을 마련하여 널리 알린다."
     assert join_pair(before, after) == before + after
@@ -156,5 +156,5 @@ def test_a_word_written_elsewhere_is_whole_again(words: list[str], data: st.Data
         ("see https://a.org/x", "and more", "see https://a.org/x and more"),
     ],
 )
-def test_an_address_goes_on_without_a_space(before, after, joined):
+def test_an_address_continues_without_a_space(before, after, joined):
     assert join_pair(before, after) == joined

@@ -1,10 +1,12 @@
+import synthetic_run
+
 from pagemill.document.labels import Label
-from pagemill.document.page import ContentFormat, Region
+from pagemill.document.page import ContentFormat
 from pagemill.export.context import LONGEST_HEADING, Sections, heading_level
 
 
 def region(label, content="words", **fields):
-    return Region(index=0, label=label, content=content, bbox_2d=(0, 0, 1, 1), bbox=(0.0, 0.0, 1.0, 1.0), **fields)
+    return synthetic_run.region(0, label, content, **fields)
 
 
 def paths(*regions):

@@ -192,7 +192,7 @@ def test_numbers_of_pages_are_unique() -> None:
     assert sorted(loaded(pages).pages) == [5, 6, 7]
 
 
-def test_what_is_no_unicode_is_written_all_the_same() -> None:
+def test_what_is_no_unicode_is_written_anyway() -> None:
     assert loaded([page("a\udc80", 1, [region(0, Label.TEXT, "\udc80 x")])]).texts[0].text == "\ufffd x"
 
 

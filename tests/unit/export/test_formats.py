@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from installed_package import install_package
 from rest_world import FastEngines, image, rest_world
 from synthetic_run import sample_pages, write_run
 
@@ -31,13 +32,10 @@ FORMAT = ExportFormat(
 @pytest.fixture
 def plugin(tmp_path: Path) -> Iterator[None]:
     """A package with the format ``shout``, and one that is broken."""
-    metadata = tmp_path / "site" / "acme_shout-1.0.dist-info"
-    metadata.mkdir(parents=True)
-    (metadata.parent / "acme_shout.py").write_text(SHOUT)
     points = "[pagemill.export_formats]\nshout = acme_shout:FORMAT\nbroken = acme_nowhere:FORMAT\n"
-    (metadata / "entry_points.txt").write_text(points)
+    site = install_package(tmp_path / "site", "acme-shout", points, acme_shout=SHOUT)
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(metadata.parent))
+        patch.syspath_prepend(str(site))
         yield
     importlib.reload(export)  # its choices are those of the start: the next tests get ours alone
 

@@ -52,7 +52,7 @@ def test_each_kind_of_region_shows_its_marks():
     assert [each.spans for each in read.regions] == [each.spans for each in mill.regions]
 
 
-def test_a_mark_goes_on_over_a_page_break_and_over_its_hyphen():
+def test_a_mark_continues_over_a_page_break_and_over_its_hyphen():
     first = region(0, Label.TEXT, "It goes to the mea-", continues=True, spans=(Span(11, 19, Mark.BOLD),))
     rest = region(0, Label.TEXT, "dow and on.", spans=(Span(0, 3, Mark.BOLD), Span(8, 10, Mark.ITALIC)))
     pages = [page("d", 1, [first]), page("d", 2, [rest])]

@@ -1,29 +1,12 @@
 import pytest
+from synthetic_run import page, region
 
 from pagemill.document.labels import Label
-from pagemill.document.page import ImageCrop, Mark, PageResult, Region, Span
+from pagemill.document.page import ImageCrop, Mark, Span
 from pagemill.export import notebook
 from pagemill.export.document import Document, Link
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)>"
-
-
-def region(index: int, label: Label, content: str | None, **more: object) -> Region:
-    return Region(index=index, label=label, content=content, bbox=(0, 0, 50, 50), bbox_2d=(0, 0, 500, 500), **more)
-
-
-def page(number: int = 1, *regions: Region, **more: object) -> PageResult:
-    return PageResult(
-        page_id=f"d_{number}",
-        page_idx=number - 1,
-        page_number=number,
-        doc_id="d",
-        source="d.pdf",
-        width=100,
-        height=100,
-        regions=list(regions),
-        **more,
-    )
 
 
 @pytest.fixture
@@ -36,7 +19,7 @@ def document() -> Document:
         region(3, Label.IMAGE, None),
     ]
     crop = ImageCrop(path="crops/d 1.jpg", bbox=(0, 0, 500, 500), label=Label.IMAGE, region=3)
-    return Document.from_pages([page(1, *regions, image_crops=[crop])], {"crops/d 1.jpg": b"jpeg"})
+    return Document.from_pages([page("d", 1, regions, image_crops=[crop])], {"crops/d 1.jpg": b"jpeg"})
 
 
 def test_a_document_says_what_it_has(document: Document):
@@ -74,7 +57,7 @@ def test_what_is_shown_is_bounded(monkeypatch: pytest.MonkeyPatch, document: Doc
     monkeypatch.setattr(notebook, "MAX_PICTURES", 3)
     assert "data:" not in document._repr_html_()
     monkeypatch.setattr(notebook, "MAX_PAGES", 1)
-    pages = [page(number, region(0, Label.TEXT, f"page {number}.")) for number in (1, 2, 3)]
+    pages = [page("d", number, [region(0, Label.TEXT, f"page {number}.")]) for number in (1, 2, 3)]
     html = notebook.pages_html(pages)
     assert "page 1." in html
     assert "page 2." not in html

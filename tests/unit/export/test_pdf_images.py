@@ -93,7 +93,7 @@ def test_black_and_white_frames_are_compressed_as_for_a_fax(tmp_path: Path) -> N
         assert near(shown(made, tmp_path), frame)
 
 
-def test_what_a_pdf_cannot_hold_is_told(tmp_path: Path) -> None:
+def test_what_a_pdf_cannot_hold_is_reported(tmp_path: Path) -> None:
     transparent = picture("RGBA")
     transparent.putalpha(100)
     for data in (

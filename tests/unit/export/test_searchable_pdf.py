@@ -15,6 +15,7 @@ from synthetic_run import page, region
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult, TextLine, Word
 from pagemill.errors import CorruptInputError, EncryptedError
+from pagemill.export import pdf_content_size
 from pagemill.export.pdf_content_size import is_small
 from pagemill.export.pdf_images import of_pixels
 from pagemill.export.searchable_pdf import CopiedPdf, ImagePdf
@@ -173,7 +174,7 @@ OWN = b"q 2 0 0 2 0 0 cm BT /F 9 Tf 10 80 Td (shown) Tj ET BT /F 9 Tf 3 Tr 10 50
         ("text-layer+ocr", ["anew", "shown"]),
     ],
 )
-def test_what_is_read_anew_is_not_there_twice(tmp_path: Path, source: str, expected: list[str]) -> None:
+def test_what_is_read_again_is_not_there_twice(tmp_path: Path, source: str, expected: list[str]) -> None:
     path = a_pdf(tmp_path / "in.pdf", OWN)
     before = pdfium.PdfDocument(path)[0].render().to_numpy()
     lines = [line("read", (50, 100, 150, 130), engine="text-layer"), line("anew", (50, 200, 150, 230))]
@@ -233,16 +234,19 @@ def test_exporting_an_export_adds_nothing(tmp_path: Path) -> None:
     assert max(sizes) - min(sizes) < 100, sizes
 
 
-def test_a_page_of_huge_content_keeps_its_own_text(tmp_path: Path) -> None:
+def test_a_page_of_huge_content_keeps_its_own_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would take gigabytes to decode it, or to take it apart."""
     small = a_pdf(tmp_path / "in.pdf", OWN, pages=1)
     with pikepdf.open(small) as pdf:
         page = pdf.pages[0].obj
         assert is_small(page)
         size = len(OWN) + len(page.Resources.XObject.X.read_bytes())
-        assert is_small(page, max_decoded=size, max_with_text=size)
-        assert not is_small(page, max_decoded=size - 1)
-        assert not is_small(page, max_with_text=size - 1)
+        for limit in ("_MAX_DECODED", "_MAX_WITH_TEXT"):
+            with monkeypatch.context() as patch:
+                patch.setattr(pdf_content_size, limit, size)
+                assert is_small(page)
+                patch.setattr(pdf_content_size, limit, size - 1)
+                assert not is_small(page)
     path = a_pdf(tmp_path / "in.pdf", OWN + b" " * 2**23, pages=1)
     pdf = CopiedPdf(path, None)
     pdf.add(0, record(line("anew", (50, 200, 150, 230))))

@@ -71,7 +71,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a"]
 
 
-def test_an_existing_file_is_kept_unless_told(tmp_path: Path) -> None:
+def test_an_existing_file_is_kept_without_overwrite(tmp_path: Path) -> None:
     target = tmp_path / "a"
     target.write_text("old")
     with pytest.raises(OutputError, match="exists already"), whole_file(target):
@@ -119,7 +119,7 @@ def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
     assert names(tmp_path / "html") == ["a.html", "export.json"]
 
 
-def test_an_earlier_export_is_replaced_only_when_told(tmp_path: Path) -> None:
+def test_an_earlier_export_is_replaced_only_with_overwrite(tmp_path: Path) -> None:
     target = tmp_path / "html"
     export_to(target, "old.html")
     with pytest.raises(OutputError, match="exists already"):

@@ -116,3 +116,29 @@ def test_a_line_that_is_lit_evenly_stays_as_it_is():
     line = np.full((36, 600, 3), 250, np.uint8)
     line[8:28, 20:580:9] = 30
     assert line_evenly_lit(line) is line
+
+
+def of_a_display(depth: float) -> np.ndarray:
+    """A page whose red, green and blue ripple, each a third of a wave after the other."""
+    pixels = page(225).astype(np.float64)
+    y, x = np.mgrid[0:HEIGHT, 0:WIDTH]
+    waves = np.stack([np.sin(2 * np.pi * ((x + y) / 14 + phase / 3)) for phase in range(3)], axis=2)
+    return np.clip(pixels * (1 + depth * waves), 0, 255).astype(np.uint8)
+
+
+def test_the_moire_of_a_display_is_taken_off_and_letters_stay():
+    taken = of_a_display(0.12)
+    lit = evenly_lit(taken)
+    assert (lit[..., 0] == lit[..., 1]).all() and (lit[..., 0] == lit[..., 2]).all()
+    margin = lit[:60].astype(float)
+    assert taken[:60, :, 0].std() > 15 and margin.std() < 4 and margin.mean() > 245
+    assert lit[80:90, 60:62].max() < 60
+
+
+def test_colours_of_paper_stay():
+    lit = evenly_lit(shaded(page(), dark=0.6))
+    pixels = page(230)
+    pixels[200:400, 100:600] = (200, 40, 40)
+    coloured = evenly_lit(pixels)
+    assert (lit[..., 0] != lit[..., 1]).any()
+    assert (coloured[..., 0] != coloured[..., 1]).any()

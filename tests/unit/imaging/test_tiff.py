@@ -119,7 +119,7 @@ def test_a_page_without_a_width_costs_no_other(big: bool):
 
 @pytest.mark.parametrize("between", [b"", b"\n", bytes(4096)])
 def test_a_tiff_behind_another_one_is_named(between: bytes):
-    assert count_pages(tiff() + between + tiff(big=True)) == (PAGES, "another TIFF begins behind its end")
+    assert count_pages(tiff() + between + tiff(big=True)) == (PAGES, "another TIFF follows its end")
     buffer = io.BytesIO()
     Image.new("L", (30, 20)).save(buffer, "TIFF")
     assert count_pages(tiff() + b"Exif\0\0" + buffer.getvalue()).problem is None

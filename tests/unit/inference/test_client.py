@@ -61,7 +61,7 @@ async def test_a_fixed_limit_a_server_holds_and_is_filled(workers):
         (Fault.HANG, "overloaded"),
     ],
 )
-async def test_what_the_limit_is_told(monkeypatch, fault, told):
+async def test_what_the_limit_receives(monkeypatch, fault, told):
     heard = []
     for name in ("failed", "overloaded"):
         monkeypatch.setattr(InFlightLimit, name, lambda self, ticket, name=name: heard.append(name))

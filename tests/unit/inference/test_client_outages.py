@@ -39,7 +39,7 @@ async def test_a_server_that_is_down_is_waited_for():
         assert client.servers[0].up
 
 
-async def test_a_server_that_cannot_bear_the_load_is_given_less():
+async def test_a_server_that_cannot_handle_the_load_is_given_less():
     settings = StubSettings(latency_ms=10, dies_after=20, returns_after_s=0.01)
     async with StubServer(settings) as server, talking(server.url) as client:
         assert len(await asyncio.gather(*[client.ask(BODY) for _ in range(100)])) == 100

@@ -23,7 +23,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.parametrize(("changed", "words", "remedy"), REJECTIONS)
-async def test_the_others_go_on_without_one_that_rejects_requests(changed, words, remedy, caplog):
+async def test_the_others_continue_without_one_that_rejects_requests(changed, words, remedy, caplog):
     async with StubServer() as one, StubServer() as other, talking(one.url, other.url, workers=4) as client:
         await asyncio.gather(*[client.ask(BODY) for _ in range(8)])
         assert one.counts["answered"] == other.counts["answered"] == 4
@@ -103,7 +103,7 @@ async def test_the_last_one_ends_all_that_is_asked(changed, words, remedy, caplo
     assert len(warnings(caplog)) == 1  # the error tells of both
 
 
-async def test_the_only_server_is_told_as_it_says_itself(caplog):
+async def test_the_only_server_is_reported_in_its_own_words(caplog):
     async with StubServer(StubSettings(api_key="right")) as server, talking(server.url) as client:
         with pytest.raises(UsageError, match=f"^{server.url}/v1/chat/completions answers with HTTP 401"):
             await client.ask(BODY)

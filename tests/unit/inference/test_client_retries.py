@@ -63,7 +63,7 @@ async def test_a_request_that_always_fails_fails_alone():
 
 
 @pytest.mark.parametrize("is_image_alone", [True, False])
-async def test_a_request_that_always_fails_is_told_from_a_server_that_does(is_image_alone, monkeypatch):
+async def test_a_request_that_always_fails_is_distinguished_from_a_server_that_does(is_image_alone, monkeypatch):
     """With nothing else in flight, the server gets a request of the client's own."""
     if not is_image_alone:
         monkeypatch.setattr(client_module, "_PATIENCE_S", 0.05)
@@ -100,7 +100,7 @@ async def test_an_unhealthy_server_is_not_tried_out():
         assert server.counts["answered"] == 0
 
 
-async def test_embeddings_that_always_fail_are_told_from_a_server_that_does():
+async def test_embeddings_that_always_fail_are_distinguished_from_a_server_that_does():
     async with StubServer() as server, talking(server.url) as client:
         usual = server._embeddings
 
@@ -117,7 +117,7 @@ def boom() -> web.Response:
     return web.Response(status=500, body=b'{"error":{"message":"boom"}}')
 
 
-async def test_servers_that_answer_nobody_fail_the_page_not_the_region(monkeypatch):
+async def test_servers_that_answer_no_client_fail_the_page_not_the_region(monkeypatch):
     monkeypatch.setattr(client_module, "_PATIENCE_S", 0.05)
     async with StubServer(StubSettings(faults={Fault.SERVER_ERROR: 1.0})) as server, talking(server.url) as client:
         with pytest.raises(NetworkError, match="HTTP 500: EngineCore encountered an issue"):

@@ -14,7 +14,7 @@ from pagemill_bench.testing.stub_server import StubServer, StubSettings
 from .conftest import BODY, Odd, http, talking
 
 
-async def test_the_api_key_goes_along_and_is_told_nowhere(caplog):
+async def test_the_api_key_is_sent_and_never_shown(caplog):
     caplog.set_level(logging.DEBUG)
     async with StubServer(StubSettings(api_key="hunter2")) as server:
         async with talking(server.url, api_key="hunter2") as client:
@@ -86,7 +86,7 @@ async def test_a_proxy_is_used(monkeypatch):
 
 
 @pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "http://miller:secret@127.0.0.1:1"])
-async def test_a_proxy_that_cannot_be_used_is_told_without_its_password(monkeypatch, proxy):
+async def test_a_proxy_that_cannot_be_used_is_reported_without_its_password(monkeypatch, proxy):
     monkeypatch.setenv("https_proxy", proxy)
     monkeypatch.setattr(exchange, "proxy_bypass", lambda host: False)
     async with talking("https://models.invalid") as client:
@@ -100,13 +100,13 @@ async def test_a_proxy_that_cannot_be_used_is_told_without_its_password(monkeypa
     ("url", "options", "words"),
     [("http://a..b:80", {}, "not a URL"), ("http://127.0.0.1:9", {"api_key": "a\nb"}, "API key contains")],
 )
-async def test_what_cannot_be_sent_is_told_as_what_it_is(url, options, words):
+async def test_what_cannot_be_sent_is_reported_as_what_it_is(url, options, words):
     async with talking(url, **options) as client:
         with pytest.raises(UsageError, match=words):
             await client.served_models()
 
 
-async def test_a_server_without_encryption_is_told_as_such():
+async def test_a_server_without_encryption_is_reported_as_such():
     async with StubServer() as server, talking(server.url.replace("http:", "https:")) as client:
         with pytest.raises(NetworkError, match="SSL: WRONG_VERSION"):
             await client.served_models()

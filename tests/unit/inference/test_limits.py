@@ -50,12 +50,12 @@ def drive(
         limit.succeeded(ticket, now - since, TOKENS)
         history.append(limit.value)
         if waiting:
-            number, began, queued = waiting.pop(0)
-            heapq.heappush(running, (now + seconds(len(running) + 1), number, began, queued))
+            number, started, queued = waiting.pop(0)
+            heapq.heappush(running, (now + seconds(len(running) + 1), number, started, queued))
     return history
 
 
-def test_a_server_that_bears_everything_is_given_the_most():
+def test_a_server_that_handles_everything_is_given_the_most():
     assert drive(InFlightLimit(), lambda _: 1.0, requests=1000)[-1] == LARGEST
 
 
@@ -64,7 +64,7 @@ def test_it_doubles_only_as_long_as_demand_fills_it():
 
 
 @pytest.mark.parametrize("slots", [4, 24, 100])
-def test_latency_tells_of_the_queue(slots):
+def test_latency_reflects_the_queue(slots):
     settled = drive(InFlightLimit(), lambda _: 1.0, slots=slots)[2500:]
     assert 0.8 * slots <= sum(settled) / len(settled) <= 4.5 * slots
 

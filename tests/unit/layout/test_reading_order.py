@@ -193,3 +193,17 @@ def test_articles_of_the_press_stay_together() -> None:
     ]  # fmt: skip
     labels = [Label.PARAGRAPH_TITLE if i in (0, 4, 6, 8) else Label.TEXT for i in range(len(boxes))]
     assert order(*boxes, labels=labels) == list(range(len(boxes)))
+
+
+def test_the_height_of_lines_tells_columns_of_the_press_where_no_block_is_a_line() -> None:
+    boxes = [(5, 2, 62, 12), (5, 14, 32, 60), (35, 14, 62, 26), (66, 2, 95, 26), (66, 28, 95, 40)]
+    labels = [Label.PARAGRAPH_TITLE if i in (0, 3) else Label.TEXT for i in range(len(boxes))]
+    found = reading_order(np.array(boxes, float), labels, PAGE, line_height=2.0)
+    assert found == [0, 1, 2, 3, 4]
+
+
+def test_a_heading_in_the_middle_over_columns_of_the_press_comes_before_all_of_them() -> None:
+    boxes = [(40, 2, 60, 8), (5, 10, 32, 60), (35, 10, 62, 60), (66, 2, 95, 58)]
+    labels = [Label.PARAGRAPH_TITLE, Label.TEXT, Label.TEXT, Label.TEXT]
+    found = reading_order(np.array(boxes, float), labels, PAGE, line_height=2.0)
+    assert found == [0, 1, 2, 3]

@@ -103,3 +103,37 @@ def test_a_region_of_a_thousand_paragraphs_is_cut_at_every_gap() -> None:
 def test_a_line_that_stands_beside_rows_is_no_piece_of_one() -> None:
     standing = np.array([[0.0, 10.0, 12.0, 90.0]])
     assert sizes(group_lines(np.concatenate([standing, column(15, 200, 0, 7)]))) == [1, 7]
+
+
+def justified(x: float, rows: int, top: float = 0.0) -> list[list[float]]:
+    """Rows of a narrow justified column: two words far apart in most, in others one in the middle or a whole line."""
+    made: list[list[float]] = []
+    for row in range(rows):
+        words = ([(0, 30), (80, 100)], [(0, 25), (40, 65), (78, 100)], [(0, 100)], [(0, 45), (85, 100)])[row % 4]
+        made += [[x + a, top + 12 * row, x + b, top + 12 * row + 10] for a, b in words]
+    return made
+
+
+def test_words_far_apart_in_narrow_columns_of_the_press_stay_in_their_lines() -> None:
+    lines = np.array([*justified(0, 12), *justified(108, 12), *justified(216, 12)], float)
+    blocks = group_lines(lines, press=True)
+    assert sorted(np.ptp(lines[block][:, ::2]) for block in blocks) == [100, 100, 100]
+
+
+def test_headlines_side_by_side_stay_apart_and_one_over_two_columns_stays_whole() -> None:
+    columns = [column(x, x + 100, 60, 12, pitch=12) for x in (0, 108, 216)]
+    over_two = np.array([[0, 0, 98, 20], [120, 0, 208, 20], [0, 24, 205, 44]], float)  # a gap over the gutter
+    beside = np.array([[216, 0, 316, 20], [216, 24, 280, 44]], float)
+    lines = np.concatenate([over_two, beside, *columns])
+    heads = [block.tolist() for block in group_lines(lines, press=True) if block.min() < 5]
+    assert sorted(map(sorted, heads)) == [[0, 1, 2], [3, 4]]
+
+
+def test_a_caption_over_two_columns_is_none_of_the_first_ones_lines() -> None:
+    lines = np.concatenate([[[70, 0, 140, 10]], column(0, 100, 12, 8, 12), column(108, 208, 60, 8, 12)])
+    assert sizes(group_lines(lines, press=True)) == [1, 8, 8]
+
+
+def test_a_short_last_line_of_the_press_whose_box_is_tall_stays_in_its_column() -> None:
+    lines = np.concatenate([column(0, 100, 0, 8, 12), [[0, 95, 30, 110]], column(108, 208, 0, 8, 12)])
+    assert sizes(group_lines(lines, press=True)) == [8, 9]

@@ -226,3 +226,40 @@ def test_a_title_in_the_first_or_last_row_of_a_table_is_no_cell(title: str, row:
 def test_a_row_of_cells_that_begins_like_a_title_stays_in_its_table() -> None:
     found = titled_table(5, "Phase 3: Mill", "July", "30")
     assert found[Label.TABLE].count("<tr>") == 6 and Label.FIGURE_TITLE not in found
+
+
+def across(x: int, y: int, text: str, height: int = 24) -> TextLine:
+    """A line that runs up a page, from its foot at y."""
+    x2, y1 = x + height, y - 12 * len(text)
+    return TextLine(text=text, box=(x, y1, x2, y), polygon=((x, y), (x, y1), (x2, y1), (x2, y)), engine="ocr")
+
+
+def tier(x: int, rows: int, name: str) -> list[TextLine]:
+    return [
+        TextLine(text=f"{name} {row}", box=(x, 100 + 34 * row, x + 240, 124 + 34 * row), engine="ocr")
+        for row in range(rows)
+    ]
+
+
+def test_an_advert_across_a_turned_newspaper_is_read_after_the_article_above_it_row_by_row():
+    pixels = np.full((900, 1200, 3), 255, np.uint8)
+    heads = [TextLine(text=name, box=(x, 40, x + 300, 88), engine="ocr") for name, x in (("One", 20), ("Two", 620))]
+    texts = [*tier(20, 10, "first"), *tier(290, 20, "second"), *tier(620, 20, "third"), *tier(890, 20, "fourth")]
+    advert = [across(40, 860, "for sale"), across(68, 860, "a boat"), across(96, 860, "and a mill")]
+    lines = [*heads, *reversed(advert), *texts]
+    record = analyse_page(REF, DecodedPage(pixels=pixels), [], lines, is_turned=True)
+    said = [(region.content or "").split("\n")[0][:6] for region in record.regions]
+    assert [text.strip() for text in said] == ["One", "first", "second", "for sa", "Two", "third", "fourth"]
+    assert record.regions[3].content == "for sale a boat and a mill"
+
+
+def test_a_ruled_table_across_a_turned_newspaper_is_recognised_as_it_was():
+    pixels, cells = grid_page()
+    cells = [line for line in cells if line.text.startswith("cell")]
+    up = [across(int(line.box[1]), 1000 - int(line.box[0]), line.text) for line in cells]
+    text = [TextLine(text="text of a tier beside it", box=(400, y, 860, y + 24)) for y in range(40, 900, 34)]
+    record = analyse_page(REF, DecodedPage(pixels=np.rot90(pixels).copy()), [], [*up, *text], is_turned=True)
+    (table,) = [region for region in record.regions if region.label is Label.TABLE]
+    assert (table.content or "").count("<tr>") == 4
+    assert (table.content or "").index("cell 0 2") < (table.content or "").index("cell 1 0")
+    assert table.bbox[2] < 320

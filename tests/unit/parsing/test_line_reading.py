@@ -212,7 +212,7 @@ async def test_characters_without_unicode_values_are_said_also_of_a_layer_that_i
             return replace(await super().decode(payload), text_layer=layer)
 
     page = await parse_page(REF, Layered(), ParseSettings(text_layer="always"))
-    assert any("given as U+FFFD" in error.message for error in page.record.errors)
+    assert any("output as U+FFFD" in error.message for error in page.record.errors)
     assert page.record.review
 
 

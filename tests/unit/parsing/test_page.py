@@ -39,6 +39,9 @@ class Services:
             await self.before_reading()
         return self.what_is_read
 
+    async def detect_lines(self, pixels):
+        return []
+
     async def detect_regions(self, pixels):
         return []
 

@@ -11,7 +11,8 @@ from pagemill.imaging.page import DecodedPage
 from pagemill.imaging.transforms import rotate_quarter
 from pagemill.imaging.unwarping import Sheet
 from pagemill.parsing import photographs
-from pagemill.parsing.photographs import Photograph, unwarp_page
+from pagemill.parsing.photographs import Photograph, level_photograph, unwarp_page
+from pagemill.recognition.base import DetectedLine
 
 WIDTH, HEIGHT = 600, 900
 """Of the photograph."""
@@ -139,3 +140,36 @@ def test_a_photograph_of_no_page_is_read_as_it_is(monkeypatch):
     monkeypatch.setattr(unwarping, "_predicted", lambda pixels: np.zeros((45, 31, 2), np.float32))
     page = DecodedPage(pixels=np.zeros((HEIGHT, WIDTH, 3), np.uint8))
     assert unwarp_page(page, PhotographMode.ALWAYS, previewed=False) is None
+
+
+def detected(top: float, left: float = 20, right: float = 380, slope: float = 0.0, middle=()) -> DetectedLine:
+    fall = slope * (right - left)
+    corners = ((left, top), (right, top + fall), (right, top + fall + 16), (left, top + 16))
+    return DetectedLine(polygon=corners, score=1.0, middle=middle)
+
+
+def test_the_flat_page_is_made_anew_of_the_photograph_where_lines_slope():
+    taken = np.random.default_rng(2).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)
+    before = photograph()
+    flat = DecodedPage(pixels=before.sheet.flatten(taken))
+    lit = np.full((FLAT[1], FLAT[0], 3), 255, np.uint8)
+    lines = [detected(top, slope=0.03) for top in range(40, 600, 30)]
+    page, after = level_photograph((flat, before), taken, lit, lines)
+    # In the middle of the lines nothing moves; their ends come from higher and from lower.
+    left, middle, right = after.sheet.place(np.array([(20.0, 300.0), (200.0, 300.0), (380.0, 300.0)]))
+    assert right[1] - left[1] == pytest.approx(0.03 * 360, abs=3)
+    assert middle == pytest.approx((300, 400), abs=1.5)
+    assert page.pixels.tobytes() == after.sheet.flatten(taken).tobytes()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param([], id="none"),
+        pytest.param([detected(100, 20, 70, slope=0.2)], id="too short to slope"),
+        pytest.param([detected(100, middle=((30.0, 108.0), (200.0, 108.0), (370.0, 108.0)))], id="level"),
+    ],
+)
+def test_a_page_whose_lines_are_level_or_tell_nothing_stays(lines):
+    flat = (DecodedPage(pixels=np.full((FLAT[1], FLAT[0], 3), 255, np.uint8)), photograph())
+    assert level_photograph(flat, np.zeros((HEIGHT, WIDTH, 3), np.uint8), flat[0].pixels, lines) == flat

@@ -103,6 +103,32 @@ def test_bullets_that_were_not_read_make_items_and_headings_are_bold(tmp_path):
     assert "- opens the sluice at dawn\n- counts the carts\n- keeps the book" in markdown
 
 
+def test_columns_that_begin_at_different_heights_are_no_skew(tmp_path):
+    sheet = Sheet()
+    sheet.put(60, 80, "Each of the hundred boats at the inner quay pays its toll to the keeper", size=12)
+    sheet.put(60, 94, "of the house.", size=12)
+    for number in range(40):
+        sheet.put(60, 130 + 12 * number, "the keeper counts the carts at dusk", size=10)
+        sheet.put(320, 139 + 12 * number, "and he opens the sluice at dawn", size=10)
+    pixels, lines = scan(sheet, tmp_path)
+    tops = {line.text.split()[0]: line.box[1] for line in measured(lines, pixels).lines}
+    assert tops["of"] - tops["Each"] == pytest.approx(14 * 200 / 72, abs=2)
+
+
+def test_a_paragraph_in_larger_letters_is_no_heading_and_headings_of_one_size_are_of_one_level(tmp_path):
+    sheet = Sheet()
+    sheet.put(72, 80, "Rules of the harbour", "Helvetica-Bold", 24)
+    opening = "All boats over nine metres pay at the toll house before they are made fast to the inner quay:"
+    y = sheet.prose(72, 120, 450, opening, size=14)
+    for name, size in (("Tolls", 16), ("Boats", 14.6)):  # as they are measured, not as they were set
+        sheet.put(72, y + 20, name, "Helvetica-Bold", size)
+        y = sheet.prose(72, sheet.prose(72, y + 44, 450) + 2, 450)
+    markdown = scanned_markdown(sheet, tmp_path)
+    assert opening in markdown.splitlines()
+    headings = [line for line in markdown.splitlines() if line.startswith("#")]
+    assert headings == ["# Rules of the harbour", "## Tolls", "## Boats"]
+
+
 def test_columns_of_text_are_not_rows(tmp_path):
     sheet = Sheet()
     sheet.prose(60, 80, 220, size=10)

@@ -32,16 +32,16 @@ def recorded() -> tuple[PageSpans, InMemorySpanExporter]:
     return PageSpans(provider.get_tracer("test")), memory
 
 
-def span(page: str, begun: float) -> tracing.Span:
-    return tracing.Span("layout", "detect", "pagemill.compute", 7, begun - 0.5, begun, begun + 2, 3, page, 1.5)
+def span(page: str, started: float) -> tracing.Span:
+    return tracing.Span("layout", "detect", "pagemill.compute", 7, started - 0.5, started, started + 2, 3, page, 1.5)
 
 
 def test_a_page_is_a_trace_of_its_own_and_its_work_is_in_it():
     listener, memory = recorded()
-    begun = time.perf_counter()
+    started = time.perf_counter()
     for page in ("a_0001", "b_0001"):
-        listener.work(span(page, begun))
-        listener.waited("layout", page, begun - 1, begun + 2)
+        listener.work(span(page, started))
+        listener.waited("layout", page, started - 1, started + 2)
         listener.ended(page, failed=page == "b_0001")
     spans = {(each.name, each.attributes["pagemill.page"]): each for each in memory.get_finished_spans()}
     assert {name for name, _ in spans} == {"page", "layout", "layout: detect"}
@@ -109,7 +109,7 @@ def test_an_exporter_that_is_not_supported_is_refused(monkeypatch: pytest.Monkey
         pass
 
 
-def test_without_the_packages_a_configured_run_goes_on_and_says_so(
+def test_without_the_packages_a_configured_run_continues_and_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")

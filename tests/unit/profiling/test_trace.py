@@ -10,8 +10,8 @@ from pagemill.profiling.trace import Figures, Trace, Work, tracks
 from pagemill.tracing import Span
 
 
-def span(begun: float, ended: float, *, worker: int = 1, resource: str = "pagemill.compute", stage: str = "layout"):
-    return Span(stage, "work", resource, worker, begun - 0.5, begun, ended, 1, "p_1", 0.1)
+def span(started: float, ended: float, *, worker: int = 1, resource: str = "pagemill.compute", stage: str = "layout"):
+    return Span(stage, "work", resource, worker, started - 0.5, started, ended, 1, "p_1", 0.1)
 
 
 def test_figures_count_time_and_know_percentiles_within_a_twentieth():
@@ -32,7 +32,7 @@ def test_figures_count_time_and_know_percentiles_within_a_twentieth():
 def test_spans_of_servers_get_as_many_tracks_as_overlap():
     of_servers = [span(at, at + 2, worker=0, resource="servers") for at in (0, 1, 2.5)]
     of_threads = [span(0, 1, worker=7), span(2, 3, worker=9), span(4, 5, worker=7)]
-    placed = [(track, each.resource, each.begun) for track, each in tracks(of_servers + of_threads)]
+    placed = [(track, each.resource, each.started) for track, each in tracks(of_servers + of_threads)]
     assert sorted(place for place in placed if place[1] == "servers") == [
         (0, "servers", 0),
         (0, "servers", 2.5),
@@ -52,7 +52,7 @@ def test_spans_beyond_the_most_count_in_the_figures(monkeypatch):
 
 def test_the_trace_file_is_one_json_object_with_every_span():
     trace = Trace()
-    trace.begun = 0.0
+    trace.started = 0.0
     for at in range(3):
         trace.work(span(at, at + 0.25, stage='a "stage"'))
     file = "".join(trace.chrome({"GPU 0": [GpuSample(1.0, 0.5, 0.25, 3.0, None)]}))

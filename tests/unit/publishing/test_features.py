@@ -7,7 +7,7 @@ from pagemill.export.parquet import page_schema
 from pagemill.publishing.build import with_features
 
 
-def test_every_column_is_told():
+def test_every_column_is_reported():
     schema = with_features(page_schema(pictures=True, images=True))
     features = json.loads(schema.metadata[b"huggingface"])["info"]["features"]
     assert list(features) == schema.names

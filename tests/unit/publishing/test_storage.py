@@ -33,7 +33,7 @@ def dataset(tmp_path):
     return version(tmp_path / "made", "data/a.parquet", "README.md")
 
 
-def test_copied_and_told(dataset, memory):
+def test_copied_and_reported(dataset, memory):
     told = []
     assert StoredDataset(URL).publish(*dataset, lambda file, there: told.append((file.path, there))) == URL
     assert set(memory) == {"/mills/pages/data/a.parquet", "/mills/pages/README.md", "/mills/pages/pagemill.json"}

@@ -481,7 +481,7 @@ def test_a_field_may_hold_a_line_separator(tmp_path: Path):
     assert table is not None and table.count("<tr>") == 2 and "<td>1</td>" in table
 
 
-def test_the_separator_is_told_by_the_first_lines_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_separator_is_guessed_from_the_first_lines_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The time of the sniffer grows with the square of the text."""
     import csv
 
@@ -552,7 +552,7 @@ def test_a_chapter_that_is_a_drawing_is_named(tmp_path: Path):
         (made.book, ".epub"),
     ],
 )
-def test_content_tells_the_kind_of_a_package(tmp_path: Path, make, suffix: str):
+def test_content_shows_the_kind_of_a_package(tmp_path: Path, make, suffix: str):
     path = make(tmp_path / "document")
     assert {kind_of(path, each) for each in ("", ".bin", ".txt", suffix)} == {suffix}
 

@@ -310,7 +310,7 @@ def test_damaged_files_are_read_or_refused(tmp_path: Path):
             continue
 
 
-def test_the_content_tells_which_kind_it_is(tmp_path: Path):
+def test_the_content_shows_which_kind_it_is(tmp_path: Path):
     path = odf(tmp_path / "a.bin", "spreadsheet", "<table:table/>")
     assert kind_of(path, ".docx") == ".ods"
 

@@ -142,7 +142,7 @@ def test_what_is_not_read_is_named(tmp_path: Path):
     assert part.warnings == ["2 characters cannot be decoded", "the file is damaged: 1 control character"]
 
 
-def test_a_file_that_is_cut_off_or_goes_on(tmp_path: Path):
+def test_a_file_that_is_cut_off_or_continues(tmp_path: Path):
     cut, further = ["the file is cut off"], ["text follows the end of the document; it is read, too"]
     for body, end, warnings in (("{\\b A}", "", cut), ("A", "}\0\r\n", []), ("A", "}{\\rtf1 B}", further)):
         document = opened(tmp_path / "a.rtf", body, end)

@@ -89,7 +89,7 @@ def test_characters_that_excel_escapes_are_shown(tmp_path: Path):
     assert table == "<table><thead><tr><th>a</th><th>b_x000D_</th><th>c_x0041_</th></tr></thead></table>"
 
 
-def test_hidden_rows_of_a_sheet_in_parts_are_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_hidden_rows_of_a_sheet_in_parts_are_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     from openpyxl import Workbook
 
     monkeypatch.setattr(base, "TABLE_CELLS", 3)

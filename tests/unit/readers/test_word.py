@@ -216,7 +216,7 @@ def test_what_is_not_read_is_counted(tmp_path: Path):
 
 
 @pytest.mark.parametrize("properties", ['<w:framePr w:dropCap="drop"/>', "<w:rPr><w:del/></w:rPr>"])
-def test_text_that_goes_on_in_the_next_paragraph_is_one_text(tmp_path: Path, properties: str):
+def test_text_that_continues_in_the_next_paragraph_is_one_text(tmp_path: Path, properties: str):
     def fill(document: Any) -> None:
         paragraph = "<w:p {}><w:pPr>{}</w:pPr><w:r><w:t>{}</w:t></w:r></w:p>"
         document.element.body.insert(0, parse_xml(paragraph.format(NAMES, properties, "O")))

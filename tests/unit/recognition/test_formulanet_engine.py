@@ -99,7 +99,7 @@ def test_a_file_that_is_no_such_model_is_named(tmp_path, fault):
 
 
 def test_an_answer_of_another_kind_is_an_error(tmp_path):
-    with pytest.raises(ValueError, match="in place of tokens"):
+    with pytest.raises(ValueError, match="instead of tokens"):
         read(write(tmp_path / "m.onnx", [1.0, 2.0], floats=True))
 
 

@@ -109,6 +109,10 @@ def test_a_page_larger_than_what_is_measured_tells_its_own_pixels():
     assert letter_height(page_of_text(28, (5120, 1000))) == pytest.approx(X_HEIGHT * 28, rel=0.25)
 
 
+def test_a_long_receipt_keeps_its_letters():
+    assert letter_height(page_of_text(17, (12000, 600))) == pytest.approx(X_HEIGHT * 17, rel=0.25)
+
+
 def test_pages_with_too_little_text_do_not_tell():
     assert letter_height(np.full((900, 700, 3), 255, np.uint8)) is None
     assert letter_height(np.zeros((1, 1, 3), np.uint8)) is None

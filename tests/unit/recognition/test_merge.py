@@ -113,3 +113,10 @@ def test_hangul_that_both_engines_are_unsure_of_stays():
     first = korean(("7", 0.05, 0.9), ("是", 0.15, 0.6))
     (stretch,) = hanja_stretches(line, first)
     assert replace(line, [(stretch, read("是", 0.6))]).text == "구분한"
+
+
+def test_syllables_that_all_have_one_place_are_no_error():
+    line = korean(("구", 0.3, 0.6), ("분", 0.3, 0.6), ("4", 0.7, 0.1))
+    first = korean(("區", 0.2, 0.9), ("分", 0.4, 0.9))
+    (stretch,) = hanja_stretches(line, first)
+    assert "區分" in replace(line, [(stretch, read(""))]).text

@@ -49,6 +49,7 @@ def page_of(*inks: int) -> np.ndarray:
 class RuleEngines:
     def __init__(self) -> None:
         self.calls: dict[str, int] = {}
+        self.thai_confidence = 0.9
 
     async def detect(self, page):
         rows = np.flatnonzero((page[:, :, 0] < 200).any(axis=1))
@@ -87,7 +88,7 @@ class RuleEngines:
             return RecognizedText(text=text, confidence=confidence)
         if ink == THAI_INK:
             text = "กขคงจฉช ญฐณดต" * 3 if engine.endswith("th") else ""
-            return RecognizedText(text=text, confidence=0.9 if text else 0.0)
+            return RecognizedText(text=text, confidence=self.thai_confidence if text else 0.0)
         knows = (ink > 60) == engine.startswith("rapidocr")
         if not upright or not knows:
             return RecognizedText(text="", confidence=0.0)
@@ -347,6 +348,17 @@ async def test_a_page_that_looks_like_a_wrong_script_is_read_by_the_engine_that_
     assert calls["tesseract:th"] == 4  # the sample is not read again
 
 
+@pytest.mark.parametrize(
+    ("shares", "confidence"), [({"KHMER": 0.9}, 0.9), ({"MYANMAR": 0.4, "~MYANMAR": 0.4}, 0.9), ({"TELUGU": 0.4}, 0.76)]
+)
+async def test_another_script_s_engine_does_not_read_a_script_that_is_sure_or_reads_badly(shares, confidence, script):
+    script.shares = shares
+    engines = RuleEngines()
+    engines.thai_confidence = confidence
+    with pytest.raises(LanguageError):
+        await PageReader(Plan("rapidocr", (("th", "tesseract:th"),)), engines).read(page_of(*[THAI_INK] * 4))
+
+
 async def test_two_scripts_beside_the_primary_s_are_both_read(monkeypatch):
     def shares_of(images):
         inks = {int(image.min()) for image in images}
@@ -383,6 +395,19 @@ async def test_a_page_of_an_unread_script_is_turned_by_its_looks_alone(monkeypat
     assert (await read(turned, plan))[0].rotation == 180
 
 
+async def test_a_blurred_page_is_not_turned_for_a_few_letters_that_it_seems_to_hold_head_down(monkeypatch, script):
+    """The noise in which an engine saw a letter or two on one side made the page illegible."""
+    script.shares = {"~LATIN": 0.9}
+    monkeypatch.setattr(RuleEngines, "_read", lambda self, engine, line: noise(line))
+    result, _ = await read(page_of(*[LATIN_INK] * 6))
+    assert result.rotation == 0
+
+
+def noise(line: np.ndarray) -> RecognizedText:
+    is_upright = line[:, :31].mean() < line[:, -31:].mean()
+    return RecognizedText(text="o" if is_upright else "oh", confidence=0.4)
+
+
 async def test_a_user_who_named_the_language_gets_what_there_is():
     result, _ = await read(page_of(*[KOREAN_INK] * 4), Plan("rapidocr", (), ("en",)))
     assert (result.lines, result.illegible, result.languages) == ([], 4, ("en",))
@@ -403,6 +428,29 @@ async def test_a_turned_page_is_read_upright(degrees, ink):
     result, _ = await read(turned)
     assert result.rotation == degrees
     assert len(result.lines) == 5
+
+
+class OneAcross(RuleEngines):
+    """Finds a level line at the right of lines on their side, and nothing there once the page is turned."""
+
+    async def detect(self, page):
+        if page.shape[0] != 620:
+            return [line for line in await super().detect(page) if line.box[1] < 320]
+        found = await super().detect(page[:, :320])
+        level = ((330.0, 100.0), (510.0, 100.0), (510.0, 124.0), (330.0, 124.0))
+        return [*found, DetectedLine(polygon=level, score=1.0)]
+
+
+async def test_lines_across_a_page_that_was_turned_tell_their_direction():
+    page = np.full((620, 520, 3), 255, np.uint8)
+    page[:, :320] = np.rot90(page_of(*[LATIN_INK] * 5))
+    page[104:120, 340:500:8] = LATIN_INK
+    page[104:120, 334:350] = LATIN_INK
+    result = await PageReader(KOREAN, OneAcross()).read(page)
+    assert result.rotation == 90
+    (line,) = [line for line in result.lines if line.polygon]
+    (x1, y1), (x2, y2) = line.polygon[:2]
+    assert abs(y2 - y1) > 10 * abs(x2 - x1)
 
 
 @pytest.mark.parametrize("degrees", [90, 180, 270])
@@ -521,3 +569,25 @@ def test_a_bent_line_is_cut_along_its_middle_without_its_neighbours():
     assert bent.shape[1] == 620
     assert bent[bent.shape[0] // 2].max() < 120
     assert min(bent[0].min(), bent[-1].min()) > 200
+
+
+class CertainEngines(RuleEngines):
+    """The primary is certain of a word that another engine reads as look-alikes."""
+
+    def __init__(self, confidence: float) -> None:
+        super().__init__()
+        self.confidence = confidence
+
+    def _read(self, engine, line):
+        text, confidence = ("Appendix", self.confidence) if engine == "rapidocr" else ("Аррепа!х", 0.87)
+        text = " ".join([text] * 6)
+        centers = tuple((index + 0.5) / len(text) for index in range(len(text)))
+        return RecognizedText(text=text, confidence=confidence, centers=centers)
+
+
+@pytest.mark.parametrize(("confidence", "text"), [(0.9999, "Appendix"), (0.99, "Аррепа!х")])
+async def test_a_lone_word_that_reads_certainly_is_in_no_script_that_it_looks_like(confidence, text, script):
+    script.shares = {"CYRILLIC": 0.61, "LATIN": 0.33}
+    reader = PageReader(Plan("rapidocr", (("ru", "tesseract:ru"),)), CertainEngines(confidence))
+    result = await reader.read(page_of(LATIN_INK))
+    assert {word for line in result.lines for word in line.text.split()} == {text}

@@ -121,7 +121,7 @@ class SlowModel(MadeUpModel):
         while not self._unwanted():
             time.sleep(0.001)
         self.ended += 1
-        raise EngineError("nobody waits for these answers any more")
+        raise EngineError("the request was cancelled")
 
 
 @pytest.mark.parametrize("timed_out", [True, False])

@@ -90,7 +90,7 @@ async def test_longer_answers_than_the_server_has_room_for_are_refused():
     async with StubServer(StubSettings(model="glm-ocr", max_model_len=16_384)) as server:
         reader = create(settings(server.url, max_tokens=16_384))
         try:
-            with pytest.raises(UsageError, match="takes requests of at most 16,384") as caught:
+            with pytest.raises(UsageError, match="accepts requests of at most 16,384") as caught:
                 await reader.check()
         finally:
             await reader.aclose()

@@ -353,7 +353,7 @@ class TestOptions:
         assert (made.options, made.warnings) == (expected, [])
 
     @pytest.mark.parametrize("given", [{"do_ocr": False}, {"pdf_backend": "x"}, {"images_scale": 3}, {"new": 1}])
-    def test_what_has_no_effect_is_said(self, given: dict[str, Any]) -> None:
+    def test_what_has_no_effect_is_reported(self, given: dict[str, Any]) -> None:
         (warning,) = conversion(given).warnings
         assert next(iter(given)) in warning
 
@@ -370,7 +370,7 @@ class TestOptions:
             {"page_range": "1"},
             {"to_formats": {"a": 1}},
             {"to_formats": "[" * 60_000},
-            {"pipeline": ["vlm", "vlm"]},  # a field of a form that comes twice
+            {"pipeline": ["vlm", "vlm"]},  # a field of a form that appears twice
             {"image_export_mode": ["embedded"]},
         ],
     )

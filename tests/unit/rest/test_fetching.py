@@ -223,7 +223,7 @@ def test_a_fetch_can_be_ended_at_once(tmp_path, open_net):
         by.abort()
         with pytest.raises(FetchError):
             fetching.result(60)
-        with pytest.raises(FetchError):  # nor is another one begun
+        with pytest.raises(FetchError):  # nor is another one started
             fetch(url, tmp_path / "a", 10**9, by=by)
     assert list(tmp_path.iterdir()) == []
 

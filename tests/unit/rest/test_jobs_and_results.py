@@ -69,7 +69,7 @@ async def test_an_archive_is_provisional_while_one_of_its_documents_is(world, mo
 
 async def test_the_folder_of_a_job_without_urls_is_measured_once(world, monkeypatch):
     measured = []
-    monkeypatch.setattr(runner, "folder_size", lambda folder: measured.append(folder) or 1)
+    monkeypatch.setattr(runner, "size_on_disk", lambda folder: measured.append(folder) or 1)
     job = await world.finished(image())
     assert measured == [world.server.settings.jobs_folder / job["id"]]
 
@@ -85,7 +85,7 @@ async def test_pages_come_in_parts_and_in_reading_order(world):
     assert seen == [1, 2, 3, 4, 5]
 
 
-async def test_events_come_once_and_go_on_after_the_last_one_that_is_known(world):
+async def test_events_come_once_and_continue_after_the_last_one_that_is_known(world):
     job = await world.finished(image(1), image(2), image(3))
     at = f"/v1/jobs/{job['id']}/events"
     events = events_of((await world.client.get(at)).text)
@@ -228,7 +228,7 @@ async def test_options_are_checked_before_a_job_is_accepted(world):
             assert list(world.server.settings.jobs_folder.iterdir()) == []
 
 
-async def test_jobs_go_on_after_a_restart(tmp_path):
+async def test_jobs_continue_after_a_restart(tmp_path):
     async with rest_world(tmp_path / "data") as world:
         world.server.runner.stop()  # accepted jobs wait for the next start
         id = (await world.send(image(7))).json()["id"]
@@ -271,7 +271,7 @@ def test_a_run_that_is_being_created_has_no_pages_yet(tmp_path):
         ended.pages(after=None, limit=5, status=None)
 
 
-async def test_a_job_whose_model_server_does_not_answer_goes_on_later(world, monkeypatch):
+async def test_a_job_whose_model_server_does_not_answer_continues_later(world, monkeypatch):
     asked = []
 
     async def prepare(self):
@@ -394,10 +394,10 @@ async def test_pages_of_a_status_that_there_is_not(world):
 @pytest.mark.parametrize(
     ("at", "remedy"),
     [
-        ("/v1/jobs?colection=mine", "There are: state, collection, limit, after."),
-        ("/v1/jobs/ID?wiat=1", "There are: wait."),
-        ("/v1/jobs/ID/pages?form=2", "There are: after, limit, status."),
-        ("/v1/search?q=7&colection=mine", "There are: q, collection, job, limit, languages."),
+        ("/v1/jobs?colection=mine", "Available: state, collection, limit, after."),
+        ("/v1/jobs/ID?wiat=1", "Available: wait."),
+        ("/v1/jobs/ID/pages?form=2", "Available: after, limit, status."),
+        ("/v1/search?q=7&colection=mine", "Available: q, collection, job, limit, languages."),
         ("/v1/collections?limit=1", "This address takes none."),
     ],
 )
@@ -405,5 +405,5 @@ async def test_an_unknown_parameter_is_refused_not_ignored(world, at, remedy):
     job = await world.finished(image())
     answer = await world.client.get(at.replace("ID", job["id"]))
     assert answer.status_code == 422
-    assert "is not known" in answer.json()["error"]["message"]
+    assert "unknown parameter" in answer.json()["error"]["message"]
     assert answer.json()["error"]["remedy"] == remedy

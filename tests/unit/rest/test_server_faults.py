@@ -67,7 +67,7 @@ async def test_the_folder_of_a_job_that_was_being_removed_goes_with_the_next_sta
     assert not (data / "jobs" / job["id"]).exists()
 
 
-async def test_jobs_go_on_when_the_table_can_be_written_again(world, monkeypatch):
+async def test_jobs_continue_when_the_table_can_be_written_again(world, monkeypatch):
     """A disk that is full at the end of a job, for its end as for anything else about it."""
     monkeypatch.setattr(runner, "RETRY_S", 0.0)
     end, get, refused = JobTable.end, JobTable.get, []
@@ -139,7 +139,7 @@ async def test_a_server_that_runs_no_jobs_is_not_ready(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("how", "state"), [("shutdown", "queued"), ("cancel", "cancelled")])
-async def test_a_job_whose_model_server_is_away_ends_as_it_is_told(tmp_path, monkeypatch, how, state):
+async def test_a_job_without_its_model_server_ends_as_requested(tmp_path, monkeypatch, how, state):
     asked, let = asyncio.Event(), asyncio.Event()
 
     async def prepare(self):

@@ -84,7 +84,7 @@ def test_every_message_has_a_translation():
     assert said - korean - {" "} == set()
 
 
-def test_every_category_of_errors_is_told_in_korean():
+def test_every_category_of_errors_is_reported_in_korean():
     source = "".join(path.read_text(encoding="utf-8") for path in Path(pagemill.__file__).parent.rglob("*.py"))
     categories = set(re.findall(r'^ {4}category(?:: str)? = "(\w+)"|\bcategory="(\w+)"', source, re.MULTILINE))
     kinds = {kind for pair in categories for kind in pair if kind} | DOUBTS | {UNRELIABLE, *Flaw}

@@ -164,7 +164,7 @@ def test_vectors_of_pages_that_are_gone_are_refused(run: Path, tmp_path: Path) -
         build_index(other)
 
 
-def test_until_vectors_are_bound_anew_words_alone_are_searched(run: Path, tmp_path: Path) -> None:
+def test_until_vectors_are_bound_again_words_alone_are_searched(run: Path, tmp_path: Path) -> None:
     """Numbers of pages and regions are used again: those of vectors from before may be of others by now."""
     runs.embed(run, Part.TEXT)
     runs.embed(run, Part.REGIONS)
@@ -212,7 +212,7 @@ def test_damaged_records_are_named_and_the_others_indexed(run: Path) -> None:
     assert (report.pages, len(report.damages)) == (3, 1)
 
 
-def test_a_damaged_index_is_made_anew(run: Path) -> None:
+def test_a_damaged_index_is_rebuilt(run: Path) -> None:
     build_index(run)
     before = contents_of(run)
     (run / database.FILE).write_bytes(b"no database" * 1000)
@@ -223,7 +223,7 @@ def test_a_damaged_index_is_made_anew(run: Path) -> None:
     assert contents_of(run) == before
 
 
-def test_an_index_that_is_damaged_inside_is_made_anew(run: Path) -> None:
+def test_an_index_that_is_damaged_inside_is_rebuilt(run: Path) -> None:
     build_index(run)
     before = contents_of(run)
     with sqlite3.connect(run / database.FILE) as connection:  # all of it into the one file
@@ -237,7 +237,7 @@ def test_an_index_that_is_damaged_inside_is_made_anew(run: Path) -> None:
     assert contents_of(run) == before
 
 
-def test_an_index_of_another_version_is_made_anew(run: Path) -> None:
+def test_an_index_of_another_version_is_rebuilt(run: Path) -> None:
     build_index(run)
     with sqlite3.connect(run / database.FILE) as connection:
         connection.execute("PRAGMA user_version = 7")
@@ -258,7 +258,7 @@ def test_one_process_at_a_time(run: Path) -> None:
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="holds no run"):
+    with pytest.raises(OutputError, match="contains no run"):
         build_index(tmp_path)
     assert not list(tmp_path.iterdir())
 

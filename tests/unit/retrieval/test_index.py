@@ -76,7 +76,7 @@ def test_running_heads_that_texts_leave_out_are_found(run: Path) -> None:
     assert found(run, "물레시") == ["공고_1"]
 
 
-def test_a_hit_tells_where_it_is(run: Path) -> None:
+def test_a_hit_shows_where_it_is(run: Path) -> None:
     with SearchIndex(run) as index:
         (hit,) = index.search("the tail race", top=1)
     assert (hit.rank, hit.page_id, hit.doc_id, hit.page_number, hit.source) == (1, "mill_2", "mill", 2, "mill.pdf")
@@ -151,7 +151,7 @@ def test_each_label_is_another_token() -> None:
 def test_filters_that_name_what_is_not_there_say_what_is(run: Path, filters: Filters) -> None:
     with SearchIndex(run) as index, pytest.raises(UsageError) as caught:
         index.search("the", filters=filters)
-    assert "There are: " in (caught.value.remedy or "")
+    assert "Available: " in (caught.value.remedy or "")
 
 
 @pytest.mark.parametrize("languages", [("english",), ("en", "english"), ("xx",), ("",)])

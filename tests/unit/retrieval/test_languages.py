@@ -30,7 +30,7 @@ def test_language_by_script_and_by_what_was_read(text, candidates, expected):
 
 
 @pytest.mark.parametrize("language", ALPHABETS)
-def test_each_language_that_is_read_is_told(language):
+def test_each_language_that_is_read_is_reported(language):
     letters = ALPHABETS[language] or "abc"
     assert language_of(letters, [language]) == language
     if language_of(letters, []) != "und-Latn":

@@ -1,10 +1,10 @@
-from pagemill.retrieval.marking import matches, snippet
+from pagemill.retrieval.marking import SNIPPET_WIDTH, matches, snippet
 from pagemill.retrieval.tokens import match_expression, tokens
 
 
-def marked(text, query, **options):
+def marked(text, query):
     found = matches([(1, text)], match_expression(query))
-    return snippet(text, found.get(1, ()), **options).marked("[", "]")
+    return snippet(text, found.get(1, ())).marked("[", "]")
 
 
 def test_what_sqlite_finds_is_marked():
@@ -17,11 +17,11 @@ def test_overlapping_pairs_are_one_mark():
 
 def test_a_piece_is_cut_out_around_the_hits():
     text = "filler " * 100 + "the lost fibre " + "filler " * 100
-    shown = marked(text, "lost fibre", width=60)
+    shown = marked(text, "lost fibre")
     assert "[lost] [fibre]" in shown
     assert shown.startswith("…")
     assert shown.endswith("…")
-    assert len(shown) < 70
+    assert len(shown) <= SNIPPET_WIDTH + len("[][]……")
 
 
 def test_the_beginning_where_nothing_is_hit():
@@ -34,7 +34,7 @@ def test_control_characters_are_not_shown():
 
 def test_marks_stay_within_the_piece():
     text = "x" * 500
-    piece = snippet(text, list(tokens(text)), width=50)
+    piece = snippet(text, list(tokens(text)))
     assert all(0 <= start < end <= len(piece.text) for start, end in piece.marks)
 
 

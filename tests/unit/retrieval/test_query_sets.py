@@ -24,11 +24,11 @@ def test_all_formats(tmp_path):
 @pytest.mark.parametrize(
     ("content", "error", "said"),
     [
-        ("", InputError, "holds no query"),
+        ("", InputError, "contains no query"),
         ('{"id": 1}', InputError, "query 1 has no text"),
         ('{"text": "x"}', InputError, "query 1 has no id"),
         ('{"id": true, "text": "x"}', InputError, "no id"),
-        ('{"id": 1, "text": "x"}\n{"id": "1", "text": "y"}', InputError, "'1' comes twice"),
+        ('{"id": 1, "text": "x"}\n{"id": "1", "text": "y"}', InputError, "'1' appears twice"),
         ("[1]", CorruptInputError, "line 1"),
         ("{", CorruptInputError, "cannot be read"),
         ("[" * 100_000, CorruptInputError, "cannot be read"),

@@ -58,7 +58,7 @@ def region(box=(10.0, 10.0, 50.0, 40.0), label=Label.TEXT, **more) -> DetectedRe
 def test_regions_that_are_refused(regions, message):
     with pytest.raises(EngineError, match=re.escape(message)) as caught:
         checked("the layout engine 'x'", checked_regions, PAGE, regions)
-    assert caught.value.message.startswith("the layout engine 'x' gave ")
+    assert caught.value.message.startswith("the layout engine 'x' returned ")
     assert caught.value.retryable
 
 
@@ -102,7 +102,7 @@ SQUARE = ((0.0, 0.0), (9.0, 0.0), (9.0, 5.0), (0.0, 5.0))
     ],
 )
 def test_detected_lines_that_are_refused(lines, message):
-    with pytest.raises(EngineError, match=f"the detector gave .*{re.escape(message)}"):
+    with pytest.raises(EngineError, match=f"the detector returned .*{re.escape(message)}"):
         checked("the detector", checked_lines, PAGE, lines)
     line = DetectedLine(polygon=SQUARE, score=1.0)
     assert checked("the detector", checked_lines, PAGE, [line]) == [line]
@@ -122,7 +122,7 @@ def test_detected_lines_that_are_refused(lines, message):
     ],
 )
 def test_texts_that_are_refused(text, message):
-    with pytest.raises(EngineError, match=f"the reader gave .*{re.escape(message)}"):
+    with pytest.raises(EngineError, match=f"the reader returned .*{re.escape(message)}"):
         checked("the reader", checked_text, PAGE, text)
 
 

@@ -39,7 +39,7 @@ def settings_file(weights: Path, name: str, text: str) -> Path:
     return path
 
 
-def test_a_run_with_records_of_1_2_goes_on():
+def test_a_run_with_records_of_1_2_continues():
     """1.3 added a field that has a default: such records may stand beside newer ones."""
     assert settings_identity(ParseSettings(), LayoutChoice())["schema_version"] == "1.2"
 

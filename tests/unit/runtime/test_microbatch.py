@@ -88,7 +88,7 @@ async def test_the_item_that_breaks_a_batch_fails_alone(batchers, error, said, l
 
 async def test_a_model_that_answers_too_few_fails_loudly(batchers):
     batcher = batchers(lambda items: [], max_batch=2)
-    with pytest.raises(EngineError, match="the model gave 0 answers to 1 items"):
+    with pytest.raises(EngineError, match="the model returned 0 answers to 1 items"):
         await batcher.submit(1)
 
 
@@ -188,7 +188,7 @@ class OutOfMemoryError(RuntimeError):
     """As PyTorch's, known by its name."""
 
 
-async def test_running_out_of_memory_halves_the_batches_for_good(batchers, caplog):
+async def test_running_out_of_memory_halves_the_batches_permanently(batchers, caplog):
     sizes: list[int] = []
 
     def call(items):
@@ -267,7 +267,7 @@ async def test_a_call_that_hangs_gives_its_lane_back_when_all_its_items_are_give
     await asyncio.to_thread(model.started.wait)
     first.cancel()
     await asyncio.wait({first})
-    await asyncio.wait_for(threads.settled(), 60)  # the second item is still wanted: nothing is given up yet
+    await asyncio.wait_for(threads.drained(), 60)  # the second item is still wanted: nothing is given up yet
     assert not batcher.hangs
     second.cancel()
     assert await asyncio.wait_for(behind, 60) == 3

@@ -20,7 +20,7 @@ async def test_it_is_made_once_for_everybody():
     assert made == [1]
 
 
-async def test_those_who_wait_share_a_failure_and_the_next_has_it_made_anew():
+async def test_waiting_callers_share_a_failure_and_the_next_call_retries():
     outcomes = [ValueError("no memory"), 7]
 
     async def make():

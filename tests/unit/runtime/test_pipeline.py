@@ -152,13 +152,15 @@ async def test_a_faulty_answer_fails_its_page_alone_and_names_the_engine(fake):
         5: ("recognition", "engine"),
     }
     assert told[1].message == "the layout engine 'onnx' failed: ValueError: lost"
-    assert told[2].message.startswith("the layout engine 'onnx' gave an invalid answer: the box (nan,")
-    assert told[3].message.startswith("the recognition engine 'rapidocr' gave an invalid answer: the confidence nan")
-    assert told[5].message.startswith("the text detector 'spotter' gave an invalid answer: the line ((nan, ")
+    assert told[2].message.startswith("the layout engine 'onnx' returned an invalid answer: the box (nan,")
+    assert told[3].message.startswith(
+        "the recognition engine 'rapidocr' returned an invalid answer: the confidence nan"
+    )
+    assert told[5].message.startswith("the text detector 'spotter' returned an invalid answer: the line ((nan, ")
     assert fake.closed == {"layout", "recognition"}
 
 
-async def test_lines_without_text_are_said_on_a_page_that_is_done(fake):
+async def test_lines_without_text_are_reported_on_a_page_that_is_done(fake):
     async with make() as running:
         found = await records(running, [image(NO_TEXT), image(GOOD)])
     assert [record.status for record in found.values()] == [Status.DONE] * 2

@@ -66,7 +66,7 @@ async def test_a_good_reading_passes():
         (EngineError("too odd"), "too odd"),
     ],
 )
-async def test_what_breaks_the_contract_is_said_of_the_region(answer, said):
+async def test_what_breaks_the_contract_is_reported_on_the_region(answer, said):
     reading = await CheckedReader(Engine(answer), ODD).read(None)
     assert reading.content is None
     assert isinstance(reading.problem, Problem)
@@ -125,7 +125,7 @@ async def test_a_good_page_passes_with_its_boxes_clipped():
         (ValueError("lost its dictionary"), "ValueError: lost its dictionary"),
     ],
 )
-async def test_what_breaks_the_contract_is_said_of_the_page(answer, said):
+async def test_what_breaks_the_contract_is_reported_on_the_page(answer, said):
     reading = await CheckedReader(PageEngine(answer), ODD).read_page(None)
     assert reading.elements is None
     assert isinstance(reading.problem, Problem)
@@ -174,7 +174,7 @@ async def test_a_time_limit_of_the_engine_is_its_own():
     assert "TimeoutError: too slow" in reading.problem.message
 
 
-async def test_every_foreign_engine_gets_a_last_time_limit_and_is_told_that_the_run_ends(monkeypatch):
+async def test_every_foreign_engine_gets_a_time_limit_and_a_notice_when_the_run_ends(monkeypatch):
     engine = HangingEngine()
     monkeypatch.setattr(engines, "load", lambda group, name: lambda settings: engine)
     threads = ComputeThreads(1, name="test")

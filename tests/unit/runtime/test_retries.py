@@ -54,7 +54,7 @@ class World:
 
     plans: list[Plan]
     given: int = 0
-    begun: Counter[int] = field(default_factory=Counter)
+    starts: Counter[int] = field(default_factory=Counter)
     in_flight: set[int] = field(default_factory=set)
     alone: int | None = None
     calls: list[tuple[str, int]] = field(default_factory=list)
@@ -87,7 +87,7 @@ class World:
             )
 
     async def started(self, ref: PageRef, *, alone: bool) -> None:
-        assert self.alone is None, "a page began beside one that was to be alone"
+        assert self.alone is None, "a page started beside one that was to be alone"
         assert not (alone and self.in_flight), "a page that was to be alone was not"
         self.in_flight.add(ref.position)
         self.alone = ref.position if alone else None
@@ -107,10 +107,10 @@ class World:
 
     async def decode(self, payload):
         position = payload.frame
-        self.begun[position] += 1
+        self.starts[position] += 1
         await asyncio.sleep(0)
         behaviour = self.plans[position].behaviour
-        if behaviour == "always" or (behaviour == "once" and self.begun[position] == 1):
+        if behaviour == "always" or (behaviour == "once" and self.starts[position] == 1):
             raise WorkerCrashError("died")
         if behaviour == "fatal":
             raise CorruptInputError("broken")
@@ -234,7 +234,7 @@ def test_every_page_ends_once_as_it_should(plans, max_attempts, pages, max_postp
         assert told["together", position] == together
         assert told["alone", position] == attempts - together
         assert told["postponed", position] == max(0, attempts - 1)
-        assert world.begun[position] == attempts
+        assert world.starts[position] == attempts
 
 
 @given(
@@ -244,7 +244,7 @@ def test_every_page_ends_once_as_it_should(plans, max_attempts, pages, max_postp
     moment=st.integers(0, 60),
     leave=st.booleans(),
 )
-def test_whenever_it_is_stopped_or_left_no_attempt_is_lost_and_nothing_goes_on(
+def test_whenever_it_is_stopped_or_left_no_attempt_is_lost_and_nothing_continues(
     plans, pages, max_postponed_bytes, moment, leave
 ):
     world, ends = World(plans), []
@@ -268,10 +268,10 @@ def test_whenever_it_is_stopped_or_left_no_attempt_is_lost_and_nothing_goes_on(
     if leave:
         return
     told, outcomes = Counter(world.calls), {position: attempts for position, _, attempts in ends}
-    for position, plan in enumerate(plans):  # what began has ended, and that was told
-        begun = told["together", position] + told["alone", position]
+    for position, plan in enumerate(plans):  # what started has finished, and that was told
+        starts = told["together", position] + told["alone", position]
         ended_here = outcomes.get(position, 0) > plan.attempts
-        assert begun == told["postponed", position] + ended_here
+        assert starts == told["postponed", position] + ended_here
     assert not world.in_flight
 
 
@@ -304,7 +304,7 @@ def test_what_given_up_pages_have_left_running_ends_before_a_page_runs_alone():
         assert not world.in_flight
         settled.append(len(world.calls))
 
-    run_instantly(world.run(settled=settle))
+    run_instantly(world.run(drained=settle))
     assert len(settled) == 2
 
 
@@ -319,7 +319,7 @@ def test_a_page_that_killed_its_process_alone_is_failed_unseen():
         return pages
 
     pages = run_instantly(run())
-    assert world.begun == {1: 1, 2: 1}
+    assert world.starts == {1: 1, 2: 1}
     dead = pages[0]
     assert (dead.record.status, dead.record.attempts) == (Status.FAILED, 2)
     (error,) = dead.record.errors

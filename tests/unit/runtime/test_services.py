@@ -5,6 +5,7 @@ import threading
 from types import SimpleNamespace
 
 from pagemill.config.settings import ParseSettings
+from pagemill.runtime import flight as flight_control
 from pagemill.runtime.flight import TICKET, FlightControl, Share, SharedAdmission, Ticket, Turn
 from pagemill.runtime.microbatch import MicroBatcher
 from pagemill.runtime.pipeline import Pipeline
@@ -79,10 +80,11 @@ async def test_pages_of_a_job_that_did_not_land_leave_with_it():
         assert shared.flight.tickets == {other}
 
 
-async def test_a_page_that_is_retried_alone_has_the_services_to_itself_for_a_bounded_time():
+async def test_a_page_that_is_retried_alone_has_the_services_to_itself_for_a_bounded_time(monkeypatch):
     for alone_s in (3600.0, 0.0):
+        monkeypatch.setattr(flight_control, "ALONE_S", alone_s)
         flight = FlightControl(max_pages=4, max_bytes=100)
-        ticket = await SharedAdmission(flight, Share(), alone_s=alone_s).enter(101)
+        ticket = await SharedAdmission(flight, Share()).enter(101)
         beside = asyncio.create_task(SharedAdmission(flight, Share()).enter(10))
         if alone_s:
             await settle()
@@ -95,8 +97,9 @@ async def test_a_page_that_is_retried_alone_has_the_services_to_itself_for_a_bou
 
 
 async def test_the_next_page_alone_waits_for_as_long_as_the_last_one_took(monkeypatch):
+    monkeypatch.setattr(flight_control, "ALONE_S", 0.05)
     flight = FlightControl(max_pages=4, max_bytes=100)
-    alone, waited = SharedAdmission(flight, Share(), alone_s=0.05), []
+    alone, waited = SharedAdmission(flight, Share()), []
 
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
@@ -110,7 +113,7 @@ async def test_the_next_page_alone_waits_for_as_long_as_the_last_one_took(monkey
 
 async def test_computing_threads_and_microbatches_take_the_page_of_the_smaller_job_first():
     threads = ComputeThreads(1, name="test")
-    begun, release, order = threading.Event(), threading.Event(), []
+    started, release, order = threading.Event(), threading.Event(), []
 
     def call(items):
         order.append(list(items))
@@ -126,11 +129,11 @@ async def test_computing_threads_and_microbatches_take_the_page_of_the_smaller_j
         await threads.run(order.append, name)
 
     def block() -> None:
-        begun.set()
+        started.set()
         release.wait(60)
 
     blocked = asyncio.create_task(threads.run(block))
-    await asyncio.to_thread(begun.wait, 60)
+    await asyncio.to_thread(started.wait, 60)
     pages = [asyncio.create_task(page(large, f"large {n}")) for n in range(3)]
     await settle()
     pages.append(asyncio.create_task(page(small, "small")))
@@ -139,7 +142,7 @@ async def test_computing_threads_and_microbatches_take_the_page_of_the_smaller_j
     await asyncio.gather(blocked, *pages)
     await batcher.close()
     await threads.close()
-    # The batch with the first page had begun; then the page of the small job goes before those that wait for longer.
+    # The batch with the first page had started; then the page of the small job goes before those that wait for longer.
     assert order.index(["small"]) == 1
     assert order.index("small") < order.index(["large 2"])
 

@@ -70,7 +70,7 @@ class Source:
             self.closed = True
 
 
-def stream(source, parse, *, pages=9, max_attempts=2, max_postponed_bytes=2**20, journal=None, settled=None):
+def stream(source, parse, *, pages=9, max_attempts=2, max_postponed_bytes=2**20, journal=None, drained=None):
     return PageStream(
         source,
         parse,
@@ -78,7 +78,7 @@ def stream(source, parse, *, pages=9, max_attempts=2, max_postponed_bytes=2**20,
         max_attempts=max_attempts,
         max_postponed_bytes=max_postponed_bytes,
         journal=journal,
-        settled=settled,
+        drained=drained,
     )
 
 
@@ -210,10 +210,10 @@ async def test_a_stream_has_ended_only_when_its_source_is_closed():
 
 async def test_stopping_lets_the_pages_in_flight_land_and_begins_no_other():
     go = asyncio.Event()
-    begun = []
+    starts = []
 
     async def parse(ref, ticket):
-        begun.append(ref.page_number)
+        starts.append(ref.page_number)
         await go.wait()
         return ended(ref, retryable=True if ref.page_number == 1 else None)
 
@@ -227,14 +227,14 @@ async def test_stopping_lets_the_pages_in_flight_land_and_begins_no_other():
     assert not results.done()
     go.set()
     assert sorted(result.record.page_number for result in await results) == [2, 3]
-    assert begun == [1, 2, 3]  # the first is to be tried again, but not now
+    assert starts == [1, 2, 3]  # the first is to be tried again, but not now
 
 
 async def test_stopping_while_a_page_runs_alone_lets_it_land_and_leaves_the_others():
-    alone, go, begun = asyncio.Event(), asyncio.Event(), []
+    alone, go, starts = asyncio.Event(), asyncio.Event(), []
 
     async def parse(ref, ticket):
-        begun.append(ref.page_number)
+        starts.append(ref.page_number)
         alone.set()
         await go.wait()
         return ended(ref)
@@ -246,7 +246,7 @@ async def test_stopping_while_a_page_runs_alone_lets_it_land_and_leaves_the_othe
     await turns()
     go.set()
     assert [result.record.page_number for result in await results] == [1]
-    assert begun == [1]
+    assert starts == [1]
 
 
 async def test_a_stream_that_is_stopped_before_it_begins_is_empty():
@@ -270,10 +270,10 @@ def unserved(ref: PageRef) -> ParsedPage:
 
 async def test_a_page_that_no_server_reads_ends_the_stream_and_those_in_flight_land():
     gate = asyncio.Event()
-    begun = []
+    starts = []
 
     async def parse(ref, ticket):
-        begun.append(ref.page_number)
+        starts.append(ref.page_number)
         if ref.page_number == 2:
             gate.set()
             return unserved(ref)
@@ -287,8 +287,8 @@ async def test_a_page_that_no_server_reads_ends_the_stream_and_those_in_flight_l
         async for result in stream(source, parse, pages=3).pages():
             out.append(result.record.page_number)
     assert (raised.value.message, raised.value.remedy) == ("no server answers", "Start one.")
-    assert set(out) == set(begun) - {2}
-    assert len(begun) < 10
+    assert set(out) == set(starts) - {2}
+    assert len(starts) < 10
     assert source.closed
 
 

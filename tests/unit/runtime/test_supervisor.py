@@ -111,7 +111,7 @@ run(work)
         ("os.kill(os.getpid(), signal.SIGRTMIN + 3)", f"signal {signal.SIGRTMIN + 3}"),
     ],
 )
-def test_a_death_is_told_to_the_next_worker_and_to_the_user(way: str, death: str):
+def test_a_death_is_reported_to_the_next_worker_and_to_the_user(way: str, death: str):
     told, stderr, status = run(f"""
 def work(life):
     tell(life.number, life.death)
@@ -138,7 +138,7 @@ run(work)
         ("None", ["SIGKILL, as when memory runs out"] * 4, "as when memory runs out"),
     ],
 )
-def test_a_kill_from_outside_is_told_from_one_for_want_of_memory(
+def test_a_kill_from_outside_is_distinguished_from_one_for_lack_of_memory(
     kills: str, told_to_workers: list[str | None], told_to_user: str
 ):
     told, stderr, status = run(f"""
@@ -438,7 +438,7 @@ run(work)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_pause_stops_both_and_both_go_on():
+def test_a_pause_stops_both_and_both_continue():
     process = start(DRAINS.format(signals=1, then=""))
     worker = ready(process)
     process.send_signal(signal.SIGTSTP)

@@ -98,7 +98,7 @@ async def test_a_call_that_ends_soon_after_it_was_given_up_is_no_trouble(gate):
     pool = ComputeThreads(1, name="test", grace_s=60.0)
     await given_up(pool, gate.wait)
     gate.set()
-    await pool.settled()
+    await pool.drained()
     assert not pool.stuck.is_set()
     assert await pool.run(abs, -1) == 1
     await pool.close()
@@ -121,7 +121,7 @@ async def test_a_call_can_see_that_nobody_waits_for_it_any_more():
     assert not await pool.run(unwanted)  # another call's thread
     waiting.cancel()
     await asyncio.wait({waiting})
-    await pool.settled()
+    await pool.drained()
     assert ended.is_set()
     assert not pool.stuck.is_set()
     assert [await pool.run(unwanted) for _ in range(4)] == [False] * 4
@@ -129,12 +129,12 @@ async def test_a_call_can_see_that_nobody_waits_for_it_any_more():
     await pool.close()
 
 
-async def test_a_call_that_hangs_is_left_behind_and_the_others_go_on(gate, caplog):
+async def test_a_call_that_hangs_is_left_behind_and_the_others_continue(gate, caplog):
     pool = ComputeThreads(1, name="hanging", grace_s=0.02)
     await given_up(pool, gate.wait)
     behind = asyncio.create_task(pool.run(abs, -1))  # waits for the only thread
     await pool.stuck.wait()
-    await pool.settled()
+    await pool.drained()
     assert await behind == 1
     await asyncio.wait_for(pool.close(), 60)
     (left,) = named("hanging")
@@ -156,7 +156,7 @@ async def test_a_call_that_is_computed_slowly_on_a_busy_machine_is_not_stuck(gat
     monkeypatch.setattr("pagemill.computing.cpu_time.Limit.left", left)
     pool = ComputeThreads(1, name="test", grace_s=0.001)
     await given_up(pool, gate.wait)
-    await pool.settled()
+    await pool.drained()
     assert looks
     assert not pool.stuck.is_set()
     assert await pool.run(abs, -1) == 1
@@ -166,7 +166,7 @@ async def test_a_call_that_is_computed_slowly_on_a_busy_machine_is_not_stuck(gat
 async def test_nobody_waits_for_a_call_that_was_never_given_up_to_settle(pool, gate):
     waiting = asyncio.create_task(pool.run(gate.wait))
     await asyncio.sleep(0)
-    await asyncio.wait_for(pool.settled(), 60)
+    await asyncio.wait_for(pool.drained(), 60)
     gate.set()
     await waiting
 
@@ -204,18 +204,18 @@ def test_a_process_ends_though_a_thread_hangs():
         from pagemill.runtime.threads import ComputeThreads
 
         def hang():
-            began.set()
+            started.set()
             time.sleep(3600)
 
         async def main():
             pool = ComputeThreads(1, name="test", grace_s=0.02)
             call = asyncio.create_task(pool.run(hang))
-            await asyncio.to_thread(began.wait)
+            await asyncio.to_thread(started.wait)
             call.cancel()
             await pool.close()
             print("stuck" if pool.stuck.is_set() else "fine")
 
-        began = threading.Event()
+        started = threading.Event()
         asyncio.run(main())
     """
     ended = subprocess.run(

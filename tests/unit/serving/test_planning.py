@@ -104,7 +104,7 @@ def test_a_cpu_gets_a_cache_of_its_own_size_instead_of_a_share_of_the_machine():
 def test_a_checkpoint_in_fp8_is_refused_where_fp8_does_not_run():
     with pytest.raises(UsageError, match="fp8 does not run on CPU only") as caught:
         plan_of("cpu", card=load_card("qwen3-vl-embedding-2b-fp8"))
-    assert "16 bits" in str(caught.value.remedy)
+    assert "16-bit" in str(caught.value.remedy)
 
 
 def test_a_prefill_that_is_asked_for_is_the_only_one():
@@ -129,7 +129,7 @@ def test_a_checkpoint_in_fp8_is_neither_quantised_again_nor_counted_as_half():
 
 
 def test_a_card_without_numbers_is_refused():
-    with pytest.raises(UsageError, match="no numbers"):
+    with pytest.raises(UsageError, match="has no numbers"):
         weights_of(msgspec.structs.replace(GLM, architecture=None))
 
 
@@ -190,7 +190,7 @@ def test_an_embedding_model_gets_no_limit_of_its_own():
     assert "--limit-mm-per-prompt" not in plan_of("l4", card=card).arguments
 
 
-def test_little_memory_beside_the_server_is_told():
+def test_little_memory_beside_the_server_is_reported():
     assert any("outside vLLM" in note for note in plan_of("rtx4060", memory_share=0.95).notes)
     assert not any("outside vLLM" in note for note in plan_of("l4").notes)
 

@@ -61,7 +61,7 @@ async def test_a_healthy_server(exchange: Exchange):
         assert await complaint(exchange, url, 30) is None
 
 
-async def test_nobody_there(exchange: Exchange):
+async def test_no_server(exchange: Exchange):
     url = base_url("127.0.0.1", free_port("127.0.0.1"))
     assert "cannot be reached" in (await complaint(exchange, url, 5) or "")
 

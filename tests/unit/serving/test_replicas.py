@@ -86,13 +86,13 @@ def test_the_local_mirror_comes_before_the_hub(tmp_path: Path, monkeypatch: pyte
     assert prepare(ServingOptions(profile="l4")).specs[0].model == str(mirror / "glm-ocr")
 
 
-def test_a_mirror_that_is_not_there_is_told_and_not_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_mirror_that_is_not_there_is_reported_and_not_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PAGEMILL_MODELS", str(tmp_path / "unmounted"))
     with pytest.raises(MissingInputError, match=r"PAGEMILL_MODELS names .*unmounted, which is not a folder"):
         prepare(ServingOptions(profile="l4"))
 
 
-def test_offline_without_the_model_is_told_before_anything_starts(monkeypatch: pytest.MonkeyPatch):
+def test_offline_without_the_model_is_reported_before_anything_starts(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(replicas, "find_model", lambda card: None)
     assert prepare(ServingOptions(profile="l4")).specs[0].model == "zai-org/GLM-OCR"
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

@@ -38,7 +38,7 @@ def keep(tmp_path: Path, *command: str, lifeline: bool = True) -> list[str]:
 
 
 class TestWatchdog:
-    def test_tells_how_a_server_ended_and_keeps_what_it_said(self, tmp_path: Path):
+    def test_reports_how_a_server_ended_and_keeps_what_it_said(self, tmp_path: Path):
         started, ended = keep(tmp_path, "sh", "-c", "echo one; echo two >&2; exit 3")
         assert started.startswith("started ")
         assert ended == "ended 3"
@@ -53,11 +53,11 @@ class TestWatchdog:
             == "ended -9"
         )
 
-    def test_tells_when_there_is_no_such_program(self, tmp_path: Path):
+    def test_reports_when_there_is_no_such_program(self, tmp_path: Path):
         (failed,) = keep(tmp_path, str(tmp_path / "nothing"))
         assert failed.startswith("failed No such file")
 
-    def test_a_server_that_closes_its_output_goes_on(self, tmp_path: Path):
+    def test_a_server_that_closes_its_output_continues(self, tmp_path: Path):
         assert keep(tmp_path, "sh", "-c", "exec >&- 2>&-; sleep 0.3; exit 4")[-1] == "ended 4"
 
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -77,7 +77,7 @@ class TestLog:
         assert sum(sizes) <= 2000
         assert read_tail(path, 1) == [f"{99:099}"]
 
-    def test_goes_on_with_what_is_there(self, tmp_path: Path):
+    def test_continues_with_what_is_there(self, tmp_path: Path):
         path = tmp_path / "log"
         path.write_bytes(b"x" * 950)
         BoundedLog(path, 1000).write(b"y" * 100)

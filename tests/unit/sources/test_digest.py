@@ -119,7 +119,7 @@ def identify(filesystem: Remote, name: str = "a.png") -> str:
     return found.digest
 
 
-def test_remote_files_are_told_apart_by_what_their_filesystem_says():
+def test_remote_files_are_distinguished_by_what_their_filesystem_says():
     first = identify(Remote(PNG, ETag="x", LastModified="today"))
     assert identify(Remote(PNG, ETag="x", LastModified="tomorrow")) == first
     assert identify(Remote(PNG, ETag="y")) != first

@@ -87,7 +87,7 @@ def test_without_one_folders_and_names_do(selection: str, files: list[int], card
 def test_what_is_not_there_says_what_is(selection: str, card: bytes):
     with pytest.raises(MissingInputError, match=r"the dataset has no (configuration|split) 'none'") as caught:
         selected(selection, card)
-    assert "There are: " in (caught.value.remedy or "")
+    assert "Available: " in (caught.value.remedy or "")
 
 
 def test_metadata_of_a_card():
@@ -168,7 +168,7 @@ def test_only_text_is_a_name():
     assert selected(":c", card) == ["a.parquet"]
     with pytest.raises(MissingInputError) as caught:
         selected(":none", card)
-    assert caught.value.remedy == "There are: c."
+    assert caught.value.remedy == "Available: c."
 
 
 def card_of(*patterns: str) -> bytes:

@@ -320,7 +320,7 @@ def test_a_file_without_a_suffix_is_read_by_its_content(tmp_path: Path, head: by
     assert skipped_in(tmp_path) == {"no suffix": 1}
 
 
-def test_the_end_of_a_name_that_tells_no_kind_is_no_suffix(tmp_path: Path):
+def test_the_end_of_a_name_that_shows_no_kind_is_no_suffix(tmp_path: Path):
     scans = ["Contract v1.2 final", "Scan 2026.01.05", "scan.001", "scan.pdf "]
     for name in (*scans, "copy.bak", "music.mp3"):
         (tmp_path / name).write_bytes(b"%PDF-1.7")

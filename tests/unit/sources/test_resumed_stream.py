@@ -313,7 +313,7 @@ async def test_remote_files_that_have_ended_are_not_fetched(
 async def test_a_count_that_fails_costs_no_page(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
-    async def broken(*_: object) -> None:  # at its first step: the stream may end before a thread has begun to count
+    async def broken(*_: object) -> None:  # at its first step: the stream may end before a thread has started to count
         raise RuntimeError("defect")
 
     monkeypatch.setattr("pagemill.sources.stream.InputStream._count", broken)

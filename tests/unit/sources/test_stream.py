@@ -441,7 +441,7 @@ async def test_a_table_without_images_that_is_named_or_alone_is_an_error(mixed: 
     assert tables == ["SDS-KoPub-QA"]
     for ref in (named, alone):
         assert ref.error is not None
-        assert "no column holds encoded page images" in ref.error.message
+        assert "no column contains encoded page images" in ref.error.message
         assert code(ref) is ExitCode.INPUT
     (first, second), _ = await skipped(write_qa(tmp_path / "a.parquet"), mixed)
     assert first.error is not None

@@ -130,7 +130,7 @@ def test_a_refused_column_is_not_offered(tmp_path: Path):
 def test_a_table_without_images_is_unsupported(tmp_path: Path):
     columns = {"image": [1], "page": [2], "content": ["text"], "notes": [["text"]]}  # the image is a number, too
     path = write(tmp_path / "s", pa.table(columns), FileFormat.PARQUET)
-    with pytest.raises(TableWithoutImagesError, match="no column holds encoded page images") as caught:
+    with pytest.raises(TableWithoutImagesError, match="no column contains encoded page images") as caught:
         next(read_rows(path, FileFormat.PARQUET, SourceOptions()))
     assert isinstance(caught.value.error, UnsupportedInputError)
     assert caught.value.columns == {"content", "notes"}
@@ -160,7 +160,7 @@ def test_the_rows_of_a_column_of_nulls_have_no_image(tmp_path: Path, column: str
 def test_a_column_of_lists_of_images_says_what_to_do(tmp_path: Path, kind: pa.DataType, options: SourceOptions):
     image = {"bytes": b"page", "path": None} if kind.value_type == IMAGE else b"page"
     path = write(tmp_path / "s", pa.table({"images": pa.array([[image]], kind)}), FileFormat.PARQUET)
-    with pytest.raises(PagemillError, match="'images' holds lists of images") as caught:
+    with pytest.raises(PagemillError, match="'images' contains lists of images") as caught:
         next(read_rows(path, FileFormat.PARQUET, options))
     assert "a row of its own" in str(caught.value.remedy)
 

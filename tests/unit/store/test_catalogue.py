@@ -63,7 +63,7 @@ def test_names_are_unique_and_kept(store) -> None:
         ]
         assert [catalogue.page_id(name) for name in ("p", "P", "p", "q")] == ["p", "P-2", "p-3", "q"]
         run.start_page(store.key(1), Place("P-2", "A-2", "u", 1, 0))
-    with store.open() as run:  # names that no page was begun under are free again
+    with store.open() as run:  # names that no page was started under are free again
         assert run.catalogue.document_id("2", "whatever") == "A-2"
         assert [run.catalogue.page_id("p") for _ in range(2)] == ["p", "p-3"]
         assert [run.catalogue.document_id(key, "a") for key in ("9", "8")] == ["a", "a-3"]

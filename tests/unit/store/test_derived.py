@@ -24,7 +24,7 @@ def contents(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in derived if path.exists()}
 
 
-def test_the_records_can_be_followed_while_a_run_goes_on(store) -> None:
+def test_the_records_can_be_followed_while_a_run_continues(store) -> None:
     with store.open() as run:
         for number in (1, 2, 3):
             run.write_page(store.page(number))

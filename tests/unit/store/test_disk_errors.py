@@ -155,7 +155,7 @@ def test_after_a_failed_sync_no_crop_counts_as_safe(store, monkeypatch: pytest.M
         assert len(list(run._run.unsynced_crops())) == 1
 
 
-def test_after_a_failed_sync_the_lines_are_written_anew(store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_failed_sync_the_lines_are_rewritten(store, monkeypatch: pytest.MonkeyPatch) -> None:
     with store.open() as run:
         run.write_page(store.page(1))
         failing = Failing(os.fsync, 1, full(errno.EIO))

@@ -23,7 +23,7 @@ sys.stdin.read()
 """
 
 
-def test_a_second_one_is_told_who_holds_it(tmp_path: Path) -> None:
+def test_a_second_process_learns_who_holds_the_lock(tmp_path: Path) -> None:
     path = tmp_path / "out" / ".pagemill" / "lock"
     path.parent.mkdir(parents=True)
     lock = RunLock(path)

@@ -27,7 +27,7 @@ def fill(store, *numbers: int) -> None:
         run.finish()
 
 
-def test_a_run_goes_on(store) -> None:
+def test_a_run_continues(store) -> None:
     fill(store, 1, 2)
     started = store.run_json()["started"]
     with store.open(settings={"threads": 3}) as run:
@@ -98,7 +98,7 @@ def test_a_run_of_nothing_but_inputs_that_do_not_open_needs_no_fresh(store) -> N
 
 
 def test_resume_wants_a_run(store) -> None:
-    with pytest.raises(OutputError, match="holds no run to resume"):
+    with pytest.raises(OutputError, match="contains no run to resume"):
         store.open(mode=OpenMode.RESUME)
     assert not store.out.exists()
     fill(store, 1)
@@ -126,7 +126,7 @@ class CutOffError(Exception):
 
 
 @pytest.mark.parametrize("mode", [OpenMode.AUTO, OpenMode.FRESH])
-def test_after_a_fresh_that_was_cut_off_the_same_command_goes_on(
+def test_after_a_fresh_that_was_cut_off_the_same_command_continues(
     store, mode: OpenMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before any file is deleted; also without --fresh, as the run that was there is given up."""
@@ -156,7 +156,7 @@ def test_after_a_fresh_that_was_cut_off_the_same_command_goes_on(
             break
         finally:
             monkeypatch.undo()
-        with pytest.raises(OutputError, match="holds no run"):
+        with pytest.raises(OutputError, match="contains no run"):
             RunReader.open(store.out)
         with pytest.raises(OutputError, match="no run to resume"):
             store.open(mode=OpenMode.RESUME)
@@ -267,7 +267,7 @@ def _fields(page: Any) -> dict[str, Any]:
 def test_never_overwrites_files_that_are_not_from_pagemill(store, mode: OpenMode, name: str) -> None:
     (store.out / name).parent.mkdir(parents=True)
     (store.out / name).write_text('{"generator": "another program"}')
-    with pytest.raises(OutputError, match="but no run, which might overwrite"):
+    with pytest.raises(OutputError, match="but no run; a run might overwrite"):
         store.open(mode=mode)
     assert store.files() == {name}
 
@@ -275,7 +275,7 @@ def test_never_overwrites_files_that_are_not_from_pagemill(store, mode: OpenMode
 def test_a_file_in_the_place_of_our_folder_is_named(store) -> None:
     (store.out).mkdir()
     (store.out / ".pagemill").write_text("mine")
-    with pytest.raises(OutputError, match=r"holds \.pagemill but no run"):
+    with pytest.raises(OutputError, match=r"contains \.pagemill but no run"):
         store.open()
     assert store.files() == {".pagemill"}
 

@@ -128,7 +128,7 @@ def test_a_run_that_is_none_names_the_remedy(store, content: bytes) -> None:
     assert "verify --repair" in str(caught.value.remedy)
 
 
-def test_whoever_reads_stays_in_the_moment_in_which_he_began(store) -> None:
+def test_a_reader_sees_the_run_as_of_its_start(store) -> None:
     with store.open() as run:
         for number in range(1, 4):
             run.write_page((store.failed if number == 1 else store.page)(number))
@@ -193,7 +193,7 @@ def test_an_sqlite_that_is_too_old(store, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_no_run(store, tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="holds no run"):
+    with pytest.raises(OutputError, match="contains no run"):
         RunReader.open(store.out)
     (store.out / ".pagemill").mkdir(parents=True)
     (store.database).write_bytes(b"nonsense" * 100)

@@ -172,7 +172,7 @@ def test_documents_that_may_not_be_on_the_disk_are_written_again(store) -> None:
 
 @pytest.mark.usefixtures("run")
 @pytest.mark.parametrize("damage", ["missing", "empty", "torn", "garbage"])
-def test_a_lost_database_is_made_anew_from_the_lines(store, damage: str) -> None:
+def test_a_lost_database_is_rebuilt_from_the_lines(store, damage: str) -> None:
     with store.open() as run:  # so that there is something in the database itself
         run.sync()
     database = store.database
@@ -196,7 +196,7 @@ def test_a_lost_database_is_made_anew_from_the_lines(store, damage: str) -> None
 
 
 @pytest.mark.usefixtures("run")
-def test_a_database_made_anew_takes_the_last_of_several_lines(store) -> None:
+def test_a_database_rebuilt_takes_the_last_of_several_lines(store) -> None:
     results = store.out / "ocr_results.jsonl"
     lines = results.read_bytes().splitlines(keepends=True)
     forged = lines[0].replace(store.digest("doc").encode(), store.digest("changed").encode())  # has the name of doc_1
@@ -222,7 +222,7 @@ def test_without_database_and_run_json_nothing_is_guessed(store) -> None:
     assert (store.out / "ocr_results.jsonl").read_bytes() == before
 
 
-def test_a_database_made_anew_knows_where_files_were(store, monkeypatch, tmp_path: Path) -> None:
+def test_a_database_rebuilt_knows_where_files_were(store, monkeypatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     store.write(1, store.page(1, "other"))
     (store.database).unlink()
@@ -233,7 +233,7 @@ def test_a_database_made_anew_knows_where_files_were(store, monkeypatch, tmp_pat
         assert store.ids() == ["other_1"]
 
 
-def test_what_another_version_derived_is_written_anew(store) -> None:
+def test_what_another_version_derived_is_rewritten(store) -> None:
     store.write(1)
     with sqlite3.connect(store.database) as database:
         database.execute("UPDATE run SET version = '0.0.1'")

@@ -121,7 +121,7 @@ def test_a_run_without_a_report_gets_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "damage", [lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:9000])]
 )
-def test_the_run_is_made_anew(out: Path, finished: Path, damage: Callable[[Path], Any]) -> None:
+def test_the_run_is_rebuilt(out: Path, finished: Path, damage: Callable[[Path], Any]) -> None:
     damage(out / DATABASE)
     repairs = repaired(out)
     assert repairs.database_rebuilt
@@ -193,7 +193,7 @@ def test_not_while_a_process_works_on_it(out: Path) -> None:
 
 
 def test_a_directory_without_a_run_stays_as_it_is(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="holds no run"):
+    with pytest.raises(OutputError, match="contains no run"):
         repair(tmp_path, exporters=EXPORTERS)
     assert list(tmp_path.iterdir()) == []
 

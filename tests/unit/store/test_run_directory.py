@@ -195,7 +195,7 @@ def test_neither_skipped_pages_nor_documents_made_at_the_end_let_the_journal_gro
     assert max(sizes) < 200_000  # it was 16 KB a document
 
 
-def test_documents_that_were_deleted_are_made_anew(store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_that_were_deleted_are_rebuilt(store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pagemill.store.reading._CHUNK_ROWS", 2)
     with store.open() as run:
         for source in "abcde":
@@ -304,12 +304,12 @@ def test_text_that_utf8_cannot_hold(store) -> None:
     assert read.regions[0].content == "broken \ufffd pair"
 
 
-def test_a_page_that_was_begun_gives_way_to_its_source_that_does_not_open(store) -> None:
+def test_a_page_that_was_started_gives_way_to_its_source_that_does_not_open(store) -> None:
     """In each run: the page for the source keeps its id, and the other one leaves nothing behind."""
     for _ in range(2):
         with store.open() as run:
             store.start(run, 1)
-            assert run.forget_begun_page(store.key(1), "doc") == "doc"
+            assert run.forget_started_page(store.key(1), "doc") == "doc"
             run.write_page(store.failed(0))
             run.finish()
             store.check(run)

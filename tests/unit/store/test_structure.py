@@ -131,7 +131,7 @@ def test_a_wrong_structure_is_found_and_repaired(store, damage):
     assert levels(store) == [1, 2, 2, 3]
 
 
-def test_facts_of_another_version_are_made_anew(store):
+def test_facts_of_another_version_are_rebuilt(store):
     write(store, pages(store))
     with sqlite3.connect(store.database) as connection:
         connection.execute("UPDATE facts SET data = x'997f'")

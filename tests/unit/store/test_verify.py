@@ -252,7 +252,7 @@ def test_many_findings_are_counted_and_a_few_are_named(out: Path) -> None:
     assert (group.kind, group.count, len(group.examples)) == (Kind.ORPHANED_CROP, 50, 5)
 
 
-def test_while_a_run_goes_on_what_it_has_committed_is_checked(tmp_path: Path) -> None:
+def test_while_a_run_continues_what_it_has_committed_is_checked(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with RunDirectory.open(out, exporters=EXPORTERS, identity=SETTINGS, settings=SETTINGS) as run:
         page, crops = page_of("alpha", 1, 0, doc_id="alpha", page_id="alpha_1")
@@ -269,7 +269,7 @@ def test_while_a_run_goes_on_what_it_has_committed_is_checked(tmp_path: Path) ->
 
 
 def test_a_directory_without_a_run(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="holds no run"):
+    with pytest.raises(OutputError, match="contains no run"):
         verify(tmp_path, exporters=EXPORTERS)
 
 
@@ -320,7 +320,7 @@ def test_without_the_right_to_read_the_journal(tmp_path: Path, nobody: Callable[
         RunReader.open(killed)
 
 
-def test_a_run_that_has_only_begun_has_no_run_json(tmp_path: Path) -> None:
+def test_a_run_that_has_only_started_has_no_run_json(tmp_path: Path) -> None:
     out = tmp_path / "out"
     write_run(out, stop_after=9)
     (out / "run.json").unlink()

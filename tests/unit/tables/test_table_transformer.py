@@ -107,7 +107,7 @@ def test_without_pytorch_the_extra_is_named(monkeypatch):
 
 
 def test_options_that_do_not_go_together_are_refused():
-    with pytest.raises(UsageError, match="goes with a table engine"):
+    with pytest.raises(UsageError, match="requires a table engine"):
         TableEngineSettings(model="folder")
     with pytest.raises(UsageError, match="asks no table engine"):
         ParseSettings(tables="rules", table_choice=TableEngineSettings(name="table-transformer"))

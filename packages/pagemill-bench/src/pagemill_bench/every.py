@@ -31,7 +31,7 @@ _HIGHER, _LOWER = ("pages/s", "times"), ("ms", "ms/page", "wall s", "first page 
 
 
 def run_all() -> Iterator[dict[str, Any]]:
-    """The figures of each benchmark, as soon as they are there; one that fails has its message in place of tables."""
+    """The figures of each benchmark, as soon as they are there; one that fails has its message instead of tables."""
     for name, words in COMMANDS.items():
         with tempfile.TemporaryDirectory(prefix="pagemill-bench-") as folder:
             more = ["--json"]
@@ -61,7 +61,7 @@ def read_report(path: Path) -> dict[str, Any]:
     """A file that ``--json`` has written.
 
     Raises:
-        InputError: It is none.
+        InputError: It is not one.
     """
     try:
         given = json.loads(path.read_text(encoding="utf-8"))
@@ -104,20 +104,20 @@ def require_some(benchmarks: list[dict[str, Any]]) -> None:
     Raises:
         PagemillError: Every benchmark failed.
     """
-    if not any(each["tables"] for each in benchmarks):
+    if not any(benchmark["tables"] for benchmark in benchmarks):
         raise PagemillError("no benchmark could be run", remedy="See the messages above, and `pagemill doctor`.")
 
 
 def _figures(benchmarks: list[dict[str, Any]]) -> dict[tuple[str, str, str], float]:
     """One figure for each way: its rate, or else its time."""
     found = {}
-    for each in benchmarks:
-        for table in each["tables"]:
+    for benchmark in benchmarks:
+        for table in benchmark["tables"]:
             for row in table["rows"]:
                 way = str(next(iter(row.values())))
                 column = next((name for name in (*_HIGHER, *_LOWER) if isinstance(row.get(name), (int, float))), None)
                 if column is not None and row[column] > 0:
-                    found[f"{each['benchmark']}, {table['title']}", way, column] = float(row[column])
+                    found[f"{benchmark['benchmark']}, {table['title']}", way, column] = float(row[column])
     return found
 
 

@@ -193,8 +193,8 @@ def embedded_rows(*, pages: int, threads: int, repeats: int) -> list[Speed]:
 def gpu_samples(device: torch.device) -> Iterator[list[int]]:
     """Percentages of the time in which a GPU computes, while the block runs, as its driver says (NVML).
 
-    The driver tells the share of its last period (1/6 s to 1 s, by the product) in which a kernel ran, of any process.
-    Nothing is sampled on other devices, or where ``nvidia-ml-py`` is not installed.
+    The driver reports the share of its last period (1/6 s to 1 s, by the product) in which a kernel ran, of any
+    process. Nothing is sampled on other devices, or where ``nvidia-ml-py`` is not installed.
     """
     import torch
 

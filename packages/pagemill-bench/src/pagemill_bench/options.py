@@ -52,7 +52,9 @@ class LoadOptions(Settings):
     requests: int = option(
         default=32, minimum=1, help="Least number of requests of a level; at least four for each in flight are sent."
     )
-    seconds: float = option(default=60.0, above=0, maximum=86_400, help="A level sends no more requests after so long.")
+    seconds: float = option(
+        default=60.0, above=0, maximum=86_400, help="Time after which a level sends no more requests."
+    )
     max_tokens: int = option(default=512, minimum=1, metavar="TOKENS", help="Longest answer.")
     seed: int = option(default=0, minimum=0, help="Seed of the drawn regions.")
     run: Path | None = option(

@@ -30,10 +30,10 @@ def saturation_svg(levels: Sequence[Level], knee: Knee | None, title: str) -> st
         ("requests/s", [(level.in_flight, level.requests_per_s) for level in levels])
     ]
     latencies: list[tuple[str, Points]] = [
-        (f"latency {name}", [(each.in_flight, getattr(each.latency_s, name)) for each in levels if each.latency_s])
+        (f"latency {name}", [(level.in_flight, getattr(level.latency_s, name)) for level in levels if level.latency_s])
         for name in ("p50", "p95", "p99")
     ]
-    first: Points = [(each.in_flight, each.first_token_s.p50) for each in levels if each.first_token_s]
+    first: Points = [(level.in_flight, level.first_token_s.p50) for level in levels if level.first_token_s]
     latencies.append(("first token p50", first))
     low = _TOP + _PANEL + _GAP
     marked = knee.in_flight if knee else None
@@ -50,21 +50,21 @@ def bars_svg(rows: Sequence[tuple[str, float | None, str]], unit: str, title: st
     """A bar for each row.
 
     Args:
-        rows: Name, value (None for what failed) and what is said beside the bar.
+        rows: Name, value (None for what failed) and a note beside the bar.
         unit: Unit of the values.
         title: Above all.
     """
     most = max((value for _, value, _ in rows if value), default=1.0)
     left = max(_LEFT, *(_CHARACTER * len(name) + 2 * _BAR_GAP for name, _, _ in rows))
     parts = [_text(left, _TOP - 4, unit)]
-    for number, (name, value, said) in enumerate(rows):
+    for number, (name, value, note) in enumerate(rows):
         y = _TOP + number * (_BAR + _BAR_GAP)
         parts.append(_text(left - _BAR_GAP, y + _BAR - 6, name, anchor="end"))
         length = _BARS * (value or 0.0) / most
         parts.append(f'<rect x="{left:g}" y="{y}" width="{length:.1f}" height="{_BAR}" fill="{_COLOURS[0]}"/>')
         colour = _INK if value is not None else _MARK
-        parts.append(_text(left + length + 6, y + _BAR - 6, _shortened(said), colour=colour))
-    width = left + max(_BARS * (value or 0) / most + _CHARACTER * len(_shortened(said)) for _, value, said in rows)
+        parts.append(_text(left + length + 6, y + _BAR - 6, _shortened(note), colour=colour))
+    width = left + max(_BARS * (value or 0) / most + _CHARACTER * len(_shortened(note)) for _, value, note in rows)
     return _svg(_TOP + len(rows) * (_BAR + _BAR_GAP) + 10, title, parts, width=width + 2 * _BAR_GAP)
 
 

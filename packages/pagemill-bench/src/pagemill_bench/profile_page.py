@@ -53,19 +53,19 @@ def profile_html(profile: Profile, trace: Trace, gpus: Mapping[str, Sequence[Gpu
     yield "<h2>Resources</h2>"
     rows = [
         (
-            each.name,
-            "adaptive" if each.workers is None else str(each.workers),
-            f"{each.busy_s:.2f}",
-            "" if each.busy is None else f"{each.busy:.0%}",
-            f"{each.concurrency:.2f}",
+            resource.name,
+            "adaptive" if resource.workers is None else str(resource.workers),
+            f"{resource.busy_s:.2f}",
+            "" if resource.busy is None else f"{resource.busy:.0%}",
+            f"{resource.concurrency:.2f}",
         )
-        for each in profile.resources
+        for resource in profile.resources
     ]
     yield from _table(("", "workers", "busy s", "busy", "at once"), rows)
     yield "<h2>Stages</h2>"
-    yield from _table(_STAGE_COLUMNS, [_stage_cells(each) for each in profile.stages], colours)
+    yield from _table(_STAGE_COLUMNS, [_stage_cells(stage) for stage in profile.stages], colours)
     yield "<h2>Operations</h2>"
-    yield from _table(_STAGE_COLUMNS, [_stage_cells(each) for each in profile.operations])
+    yield from _table(_STAGE_COLUMNS, [_stage_cells(operation) for operation in profile.operations])
     if profile.projection is not None:
         yield f"<h2>Projection to {profile.projection.pages:,} pages</h2>"
         yield f"<p>{profile.projection.hours:.2f} hours at the rate of this run. Hours of work, on all workers:</p>"
@@ -79,7 +79,7 @@ def profile_html(profile: Profile, trace: Trace, gpus: Mapping[str, Sequence[Gpu
         yield f"<h2>{escape(name)}</h2>"
         yield from _gpu_plot(trace, samples)
     yield "<h2>Timeline</h2>"
-    yield from _timeline(trace.spans, trace.begun, colours)
+    yield from _timeline(trace.spans, trace.started, colours)
     yield "</html>\n"
 
 
@@ -91,7 +91,7 @@ def summary_lines(profile: Profile) -> Iterator[str]:
         f"{profile.pages:,} pages{failed} in {profile.wall_s:.2f} s: {profile.pages_per_s:.2f} pages/s{first}; "
         f"schedule {profile.schedule}"
     )
-    cpu = next(each for each in profile.resources if each.name == CPU)
+    cpu = next(resource for resource in profile.resources if resource.name == CPU)
     yield f"CPU: {cpu.busy:.0%} of {cpu.workers} cores; peak memory of this process {profile.peak_memory_mib:,.0f} MiB"
     if profile.bottleneck is not None:
         resource, stage = profile.bottleneck
@@ -174,16 +174,16 @@ def _occupancy(trace: Trace, colours: Mapping[str, str]) -> Iterator[str]:
     if not trace.spans:
         return
     end = max(span.ended for span in trace.spans)
-    step = max(end - trace.begun, 1e-6) / _BUCKETS
+    step = max(end - trace.started, 1e-6) / _BUCKETS
     busy: defaultdict[str, defaultdict[str, list[float]]] = defaultdict(
         lambda: defaultdict(lambda: [0.0] * (_BUCKETS + 1))
     )
     for span in trace.spans:
         series = busy[span.resource][span.stage]
-        first, last = int((span.begun - trace.begun) / step), int((span.ended - trace.begun) / step)
+        first, last = int((span.started - trace.started) / step), int((span.ended - trace.started) / step)
         for at in range(max(first, 0), min(last, _BUCKETS) + 1):
-            begun, ended = trace.begun + at * step, trace.begun + (at + 1) * step
-            series[at] += max(0.0, min(span.ended, ended) - max(span.begun, begun)) / step
+            started, ended = trace.started + at * step, trace.started + (at + 1) * step
+            series[at] += max(0.0, min(span.ended, ended) - max(span.started, started)) / step
     width = (_WIDTH - _LEFT) / _BUCKETS
     for resource, stages in sorted(busy.items()):
         most = max(sum(series[at] for series in stages.values()) for at in range(_BUCKETS)) or 1.0
@@ -199,18 +199,21 @@ def _occupancy(trace: Trace, colours: Mapping[str, str]) -> Iterator[str]:
             edge += [f"{_LEFT + at * width:.1f},{base[at]:.1f}" for at in reversed(range(_BUCKETS))]
             yield f'<polygon points="{" ".join(edge)}" fill="{colours[stage]}"><title>{escape(stage)}</title></polygon>'
             base = top
-        yield from _axis(_PLOT, 0.0, end - trace.begun)
+        yield from _axis(_PLOT, 0.0, end - trace.started)
         yield "</svg></div>"
 
 
 def _gpu_plot(trace: Trace, samples: Sequence[GpuSample]) -> Iterator[str]:
     """SMs and memory bandwidth over time."""
-    begun, end = trace.begun, max(sample.time for sample in samples)
-    span = max(end - begun, 1e-6)
+    started, end = trace.started, max(sample.time for sample in samples)
+    span = max(end - started, 1e-6)
     yield f'<div class="wide"><svg width="{_WIDTH}" height="{_PLOT + 24}" role="img">'
     for at, (name, value) in enumerate((("SMs busy", "busy"), ("memory busy", "memory_busy"))):
         scale = (_WIDTH - _LEFT) / span
-        places = ((_LEFT + (each.time - begun) * scale, _PLOT - getattr(each, value) * (_PLOT - 8)) for each in samples)
+        places = (
+            (_LEFT + (sample.time - started) * scale, _PLOT - getattr(sample, value) * (_PLOT - 8))
+            for sample in samples
+        )
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         yield f'<text x="16" y="{30 + 18 * at}">{name}</text>'
         yield f'<rect x="0" y="{21 + 18 * at}" width="10" height="10" fill="{_COLOURS[at]}"/>'
@@ -219,9 +222,9 @@ def _gpu_plot(trace: Trace, samples: Sequence[GpuSample]) -> Iterator[str]:
     yield "</svg></div>"
 
 
-def _timeline(spans: Sequence[Span], begun: float, colours: Mapping[str, str]) -> Iterator[str]:
+def _timeline(spans: Sequence[Span], started: float, colours: Mapping[str, str]) -> Iterator[str]:
     """The first spans, a row a worker."""
-    drawn = sorted(spans, key=lambda span: span.begun)[:_DRAWN]
+    drawn = sorted(spans, key=lambda span: span.started)[:_DRAWN]
     if not drawn:
         return
     if len(drawn) < len(spans):
@@ -230,21 +233,21 @@ def _timeline(spans: Sequence[Span], begun: float, colours: Mapping[str, str]) -
     placed = [(rows.setdefault((span.resource, track), len(rows)), span) for track, span in tracks(drawn)]
     order = {place: at for at, place in enumerate(sorted(rows))}
     at_row = {row: order[place] for place, row in rows.items()}
-    start, end = begun, max(span.ended for span in drawn)
+    start, end = started, max(span.ended for span in drawn)
     scale = (_WIDTH - _LEFT) / max(end - start, 1e-6)
     height = len(rows) * _ROW + 26
     yield f'<div class="wide"><svg width="{_WIDTH}" height="{height}" role="img">'
     for (resource, track), at in order.items():
         yield f'<text x="0" y="{at * _ROW + 11}">{escape(RESOURCES.get(resource, resource))} {track + 1}</text>'
     for row, span in placed:
-        x, width = _LEFT + (span.begun - start) * scale, max((span.ended - span.begun) * scale, 0.3)
+        x, width = _LEFT + (span.started - start) * scale, max((span.ended - span.started) * scale, 0.3)
         what = f"{span.stage}: {span.operation} {span.page or f'({span.items})'}"
-        words = f"{what} {1000 * (span.ended - span.begun):.1f} ms"
+        words = f"{what} {1000 * (span.ended - span.started):.1f} ms"
         yield (
             f'<rect x="{x:.1f}" y="{at_row[row] * _ROW + 1}" width="{width:.1f}" height="{_ROW - 2}" '
             f'fill="{colours.get(span.stage, "#888")}"><title>{escape(words)}</title></rect>'
         )
-    yield from _axis(len(rows) * _ROW, start - begun, end - begun)
+    yield from _axis(len(rows) * _ROW, start - started, end - started)
     yield "</svg></div>"
 
 

@@ -72,12 +72,12 @@ async def free_stage(inputs: Sequence[str], options: ParseOptions, stage: str) -
         for mode in (_Mode.RECORD, _Mode.PLAIN, _Mode.FREE):  # the first one also loads the models
             services.begin(mode)
             with Profiler(options.runtime) as profiler:
-                begun = time.perf_counter()
+                started = time.perf_counter()
                 async with aclosing(pipeline.stream(inputs, options.source, max_attempts=1)) as pages:
                     count = 0
                     async for _ in pages:
                         count += 1
-                seconds[mode] = time.perf_counter() - begun
+                seconds[mode] = time.perf_counter() - started
     left = {name: figures.busy for (_, name, _), figures in profiler.trace.figures.items() if name != stage}
     return Freed(
         stage=stage,
@@ -125,5 +125,5 @@ class _FreeStage(Services):
             return kept
         answer = await compute()
         if self._mode is _Mode.RECORD:
-            self._answers[place] = copy.deepcopy(answer)  # the page goes on to change its own
+            self._answers[place] = copy.deepcopy(answer)  # the page continues to change its own
         return answer

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 KNEE_SHARE = 0.9
 KNEE_RULE = f"the fewest requests in flight with {KNEE_SHARE:.0%} of the highest throughput"
 ROUNDS = 4
-"""Least number of requests that a level sends for each in flight, unless its time is over."""
+"""Minimum number of requests that a level sends for each in flight, unless its time is over."""
 REGIONS = 64
 """Different regions that are drawn."""
 _PAGE = (1654, 2339)
@@ -157,7 +157,7 @@ class Load:
     in_flight: Sequence[int]
     """Levels, one after the other."""
     requests: int = 32
-    """Least number of requests of a level."""
+    """Minimum number of requests of a level."""
     seconds: float = 60.0
     """After so long a level sends no more."""
     max_tokens: int = 512
@@ -226,7 +226,7 @@ async def _warm_up(sender: Sender) -> None:
     errors = [result for result in results if isinstance(result, BaseException)]
     if len(errors) == len(results):
         if isinstance(errors[0], AttemptFailedError):
-            raise NetworkError(errors[0].message, remedy="Look at the server's log.") from errors[0]
+            raise NetworkError(errors[0].message, remedy="Check the server's log.") from errors[0]
         raise errors[0]
 
 
@@ -259,7 +259,7 @@ class Observer:
             await asyncio.gather(task, return_exceptions=True)
 
     async def load(self) -> ServerLoad | None:
-        """What the servers did since the block began; when the load has drained."""
+        """What the servers did since the block started; when the load has drained."""
         before, after = self._before, await self.metrics()
         if before is None or after is None:
             return None
@@ -367,7 +367,9 @@ class Sender:
             prompt_tokens_per_s=sum(prompts) / time if prompts and time else None,
             output_tokens_per_s=sum(answer.output_tokens for answer in full) / time if time else 0.0,
             latency_s=_percentiles([answer.seconds for answer in answers]),
-            first_token_s=_percentiles([each.first_token_s for each in answers if each.first_token_s is not None]),
+            first_token_s=_percentiles(
+                [answer.first_token_s for answer in answers if answer.first_token_s is not None]
+            ),
             server=await self.observer.load(),
             gpus=self.observer.gpus.use() if self.observer.gpus else (),
             failures=dict(failures.most_common(_MESSAGES)),

@@ -85,7 +85,7 @@ class Sweep:
     """The plan of each row; None where there is none."""
     _servers: ModelServers | None = None
 
-    async def run(self, settings: Sequence[Setting], tell_row: Callable[[Row], object]) -> None:
+    async def run(self, settings: Sequence[Setting], report_row: Callable[[Row], object]) -> None:
         """Measure settings. One that does not fit, does not start or dies is a row with the reason.
 
         Raises:
@@ -97,10 +97,10 @@ class Sweep:
             # In a task of its own: a task group of Python 3.11 that fails leaves its task counted as cancelled, and
             # then a signal would be taken for the second one.
             self.rows.append(await asyncio.create_task(self._measure(setting)))
-            tell_row(self.rows[-1])
+            report_row(self.rows[-1])
 
     def kill(self) -> None:
-        """End the server that runs at once."""
+        """Kill the running server immediately."""
         if self._servers is not None:
             self._servers.kill()
 

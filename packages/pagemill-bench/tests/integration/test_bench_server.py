@@ -64,7 +64,7 @@ def test_a_server_that_is_not_there_is_an_error(tmp_path: Path):
     assert not (tmp_path / "found.json").exists()
 
 
-def test_a_sweep_finds_the_best_setting_and_goes_on_after_a_start_that_fails(world: World, tmp_path: Path):
+def test_a_sweep_finds_the_best_setting_and_continues_after_a_start_that_fails(world: World, tmp_path: Path):
     profile, output, plot = tmp_path / "mine.toml", tmp_path / "found.json", tmp_path / "plot.svg"
     tried = ("--max-num-batched-tokens", "4096,16384", "--max-num-seqs", "1,4")
     files = ("--write-profile", profile, "-o", output, "--plot", plot)

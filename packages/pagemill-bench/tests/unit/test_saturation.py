@@ -205,7 +205,7 @@ async def test_requests_are_streamed_each_with_an_image_of_its_own():
     assert level.server.prefix_cache_hits == 0
 
 
-async def test_a_server_that_fails_midway_is_told():
+async def test_a_server_that_fails_midway_is_reported():
     settings = StubSettings(model="glm-ocr", faults={Fault.SERVER_ERROR: 0.3}, seed=2)
     async with StubServer(settings) as server:
         levels = await saturated(server, 2, requests=60)

@@ -370,12 +370,12 @@ def checked_ids(samples: Sequence[Sample], path: Path) -> list[Sample]:
     """The samples, after a check that there is one and that ids are unique.
 
     Raises:
-        CorruptInputError: There is none, or an id comes twice.
+        CorruptInputError: There is none, or an id appears twice.
     """
     seen: set[str] = set()
     for sample in samples:
         if sample.id in seen:
-            raise CorruptInputError(f"{path}: the sample {sample.id!r} comes twice", remedy="Correct the file.")
+            raise CorruptInputError(f"{path}: the sample {sample.id!r} appears twice", remedy="Correct the file.")
         seen.add(sample.id)
     if not samples:
         raise CorruptInputError(f"{path} contains no sample", remedy="Pass the published files of the benchmark.")

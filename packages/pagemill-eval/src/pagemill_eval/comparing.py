@@ -72,17 +72,17 @@ def compare(benchmark: Benchmark, first: BenchmarkResult, second: BenchmarkResul
     """Compare two evaluations.
 
     Raises:
-        InputError: They are of different benchmarks or rules, or have no sample in common.
+        InputError: They have different benchmarks or rules, or have no sample in common.
     """
     if (first.benchmark, first.rules) != (second.benchmark, second.rules):
         raise InputError(
-            f"the first result is of {first.benchmark} by {first.rules} rules, the second of {second.benchmark} by "
+            f"the first result is for {first.benchmark} by {first.rules} rules, the second for {second.benchmark} by "
             f"{second.rules} rules",
             remedy="Compare results of one benchmark and the same --rules.",
         )
     ours = {score.id: score for score in first.scores}
     theirs = {score.id: score for score in second.scores}
-    common = [each for each in ours if each in theirs]
+    common = [name for name in ours if name in theirs]
     if not common:
         raise InputError("the results have no sample in common", remedy="Compare results of the same data.")
     comparisons, differences = [], []
@@ -104,8 +104,8 @@ def compare(benchmark: Benchmark, first: BenchmarkResult, second: BenchmarkResul
         primary=benchmark.primary,
         metrics=comparisons,
         samples=differences,
-        only_first=[each for each in ours if each not in theirs],
-        only_second=[each for each in theirs if each not in ours],
+        only_first=[name for name in ours if name not in theirs],
+        only_second=[name for name in theirs if name not in ours],
     )
 
 

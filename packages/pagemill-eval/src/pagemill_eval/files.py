@@ -100,7 +100,7 @@ def one_file(path: Path, patterns: Sequence[str], what: str) -> Path:
             return found[0]
         if found:
             names = ", ".join(file.name for file in found[:4])
-            raise InputError(f"{path} holds several files of {what}: {names}", remedy="Name one of them.")
+            raise InputError(f"{path} contains several files of {what}: {names}", remedy="Name one of them.")
     raise InputError(f"{path} contains no file of {what}", remedy=f"It is called {' or '.join(patterns)}.")
 
 

@@ -68,7 +68,7 @@ def read_queries(path: Path, query_format: QueryFormat | None = None, qrels: Pat
     Raises:
         UsageError: ``qrels`` is missing, or named where there is none.
         MissingInputError: A file does not exist; UnreadableInputError when it cannot be read.
-        CorruptInputError: A file is not of this format, or holds no query with an answer.
+        CorruptInputError: A file is not of this format, or contains no query with an answer.
     """
     if query_format is None:
         is_table = path.suffix.lower() in _TABLES
@@ -76,7 +76,7 @@ def read_queries(path: Path, query_format: QueryFormat | None = None, qrels: Pat
     if (qrels is not None) != (query_format is QueryFormat.BEIR):
         raise UsageError(
             f"the format {query_format} {'has no file of' if qrels else 'needs the file of'} relevant pages",
-            remedy="Name it with --qrels, for --format beir alone.",
+            remedy="Pass it with --qrels, for --format beir alone.",
         )
     if query_format is QueryFormat.SDS_KOPUB:
         return read_qa_table([(str(path), path)])

@@ -51,13 +51,13 @@ def mean_average_precision(
         truth: Regions by page.
 
     Raises:
-        InputError: A page was predicted that the truth does not have, or a box or confidence is no number.
+        InputError: A page was predicted that the truth does not have, or a box or confidence is not a number.
     """
     from faster_coco_eval import COCO, COCOeval_faster
 
     if unknown := sorted(set(predicted) - set(truth)):
         raise InputError(f"the truth has no page {unknown[0]!r}", remedy="Score predictions of the same pages.")
-    labels = sorted({each.label for boxes in truth.values() for each in boxes})
+    labels = sorted({box.label for boxes in truth.values() for box in boxes})
     regions = sum(map(len, truth.values()))
     stamp = f"faster-coco-eval {metadata.version('faster-coco-eval')} (COCO)"
     if not labels:
@@ -70,15 +70,15 @@ def mean_average_precision(
         "annotations": [
             {"id": number, "iscrowd": 0, **_annotation(images[page], categories[each.label], each)}
             for number, (page, each) in enumerate(
-                ((page, each) for page, boxes in truth.items() for each in boxes), start=1
+                ((page, box) for page, boxes in truth.items() for box in boxes), start=1
             )
         ],
     }
     found = [
-        {**_annotation(images[page], categories[each.label], each), "score": each.confidence}
+        {**_annotation(images[page], categories[box.label], box), "score": box.confidence}
         for page, boxes in predicted.items()
-        for each in boxes
-        if each.label in categories
+        for box in boxes
+        if box.label in categories
     ]
     if not found:
         none = dict.fromkeys(labels, 0.0)

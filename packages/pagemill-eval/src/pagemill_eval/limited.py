@@ -42,7 +42,7 @@ def run_limited(
 
     Args:
         command: The program and its arguments.
-        folder: Its working directory and home. The file ``said`` in it receives the output.
+        folder: Its working directory and home. The file ``output`` in it receives the output.
         seconds: The longest it may take.
         cpu_seconds: Most time of the processor, on Linux.
         memory: Most bytes of address space, on Linux.
@@ -54,13 +54,13 @@ def run_limited(
     limits = ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, _MOST_WRITTEN), (resource.RLIMIT_CPU, cpu_seconds))
     variables = {"PATH": os.defpath} | {name: os.environ[name] for name in _KEPT if name in os.environ}
     reason = ""
-    with (folder / "said").open("wb") as said:
+    with (folder / "output").open("wb") as output:
         process = subprocess.Popen(
             command,
             cwd=folder,
             env={**variables, "HOME": str(folder), **(environment or {})},
             stdin=subprocess.DEVNULL,
-            stdout=said,
+            stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
@@ -77,4 +77,4 @@ def run_limited(
             process.wait()
     if not reason and process.returncode < 0:
         reason = f"was ended by signal {-process.returncode}"
-    return Ended(process.returncode, reason, (folder / "said").read_text(encoding="utf-8", errors="replace"))
+    return Ended(process.returncode, reason, (folder / "output").read_text(encoding="utf-8", errors="replace"))

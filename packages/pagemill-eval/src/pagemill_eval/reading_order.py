@@ -12,7 +12,7 @@ from rapidfuzz.distance import Levenshtein
 from pagemill_eval.text import normalise
 
 FOUND = 80.0
-"""Least similarity, 0-100, of an element to its place in the predicted text (`rapidfuzz.fuzz.partial_ratio`)."""
+"""Minimum similarity, 0-100, of an element to its place in the predicted text (`rapidfuzz.fuzz.partial_ratio`)."""
 
 _TAKEN = "\0"
 
@@ -37,7 +37,7 @@ def reading_order(predicted: Sequence[str], truth: Sequence[str]) -> ReadingOrde
     Blocks are joined, so that one block may hold several elements or an element be spread over neighbouring blocks
     without harm. First the elements that stand there letter by letter are placed, then the others at the most similar
     stretch, from the longest to the shortest: what is taken is not found again inside of something else. White space
-    is left out: spacing errors are no errors of order.
+    is left out: spacing errors are not errors of order.
 
     Args:
         predicted: Text of each predicted block, in predicted order; blocks without text are ignored.

@@ -118,7 +118,7 @@ def evaluate(
     if not gold & known:
         raise InputError(
             "none of the pages that the queries name is in the index",
-            remedy=f"Queries say {', '.join(sorted(gold)[:3])}; the index holds {', '.join(sorted(known)[:3])}, ...",
+            remedy=f"Queries say {', '.join(sorted(gold)[:3])}; the index has {', '.join(sorted(known)[:3])}, ...",
         )
     rankings: dict[str, dict[str, list[str]]] = {}
     for done, query in enumerate(queries, start=1):
@@ -176,12 +176,12 @@ def compare(result: RetrievalResult, other: RetrievalResult) -> list[Comparison]
     """Compare two evaluations of the same queries, by the parts and measures that both have.
 
     Raises:
-        InputError: They are not of the same queries.
+        InputError: They do not cover the same queries.
     """
     if result.queries_digest != other.queries_digest:
         raise InputError(
-            f"the two evaluations are not of the same queries and pages that answer: {result.queries:,} of now,"
-            f" {other.queries:,} of then",
+            f"the two evaluations have different queries or relevant pages: {result.queries:,} queries now,"
+            f" {other.queries:,} then",
             remedy="Compare evaluations of the same query file.",
         )
     shared = [part for part in result.parts if part in other.parts]
@@ -189,7 +189,7 @@ def compare(result: RetrievalResult, other: RetrievalResult) -> list[Comparison]
     for part in shared:
         mine, theirs = result.parts[part].by_query, other.parts[part].by_query
         if any(set(mine[query]) - set(theirs.get(query, ())) for query in mine):
-            raise InputError("the other evaluation lacks the scores of some queries", remedy="Make it again.")
+            raise InputError("the other evaluation lacks the scores of some queries", remedy="Run it again.")
         for measure in MEASURES:
             ours = np.array([mine[query][measure] for query in mine])
             others = np.array([theirs[query][measure] for query in mine])
@@ -272,7 +272,7 @@ def _grouped(
 
 def _digest(queries: Sequence[Query]) -> str:
     judged = [
-        (each.id, each.query, sorted(each.relevant.items())) for each in sorted(queries, key=lambda each: each.id)
+        (query.id, query.query, sorted(query.relevant.items())) for query in sorted(queries, key=lambda each: each.id)
     ]
     return hashlib.sha256(msgspec.json.encode(judged)).hexdigest()
 

@@ -100,7 +100,7 @@ def reference_teds(
         predicted_html: An HTML document.
         true_html: An HTML document.
         structure_only: Leave the cells' content out (TEDS-S).
-        most_nodes: In place of `MAX_NODES`.
+        most_nodes: Instead of `MAX_NODES`.
 
     Returns:
         Similarity; below 0 where a wrong tree is larger than what counts as its nodes.
@@ -138,10 +138,10 @@ def check_nodes(nodes: int, most: int | None = None) -> None:
 
 
 def span_of(element: HtmlElement, name: str, strict: bool = False) -> int:
-    """Value of ``colspan`` or ``rowspan``, 1 if there is none or it is no number.
+    """Value of ``colspan`` or ``rowspan``, 1 if there is none or it is not a number.
 
     Raises:
-        ValueError: It is no number, and strict.
+        ValueError: It is not a number, and strict.
     """
     try:
         return int(element.get(name, "1"))
@@ -217,7 +217,7 @@ def table_tree(
         strict: See :func:`span_of`.
 
     Raises:
-        ValueError: A span is no number, and ``strict``.
+        ValueError: A span is not a number, and ``strict``.
     """
     tree = LabelledTree()
     waiting = [(element, -1)]

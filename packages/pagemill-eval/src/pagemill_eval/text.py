@@ -16,7 +16,7 @@ from rapidfuzz import fuzz
 from rapidfuzz.distance import Levenshtein
 
 ANLS_THRESHOLD = 0.5
-"""Least similarity that counts, of Biten et al., "Scene Text Visual Question Answering" (ICCV 2019)."""
+"""Minimum similarity that counts, of Biten et al., "Scene Text Visual Question Answering" (ICCV 2019)."""
 
 _ORDERS = range(1, 5)
 _ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))

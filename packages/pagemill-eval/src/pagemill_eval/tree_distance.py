@@ -46,7 +46,7 @@ class _Decomposition:
 
 
 def tree_distance(first: Tree, second: Tree, rename: NDArray[np.float64]) -> float:
-    """Least cost of turning one tree into the other.
+    """Minimum cost of turning one tree into the other.
 
     Args:
         first: A tree of at least one node.
@@ -127,7 +127,7 @@ def _distances(one: _Decomposition, two: _Decomposition, rename: NDArray[np.floa
 
 
 def _least(costs: NDArray[np.float64], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Least cost of each row in some ranges of columns, whose last one counts."""
+    """Minimum cost of each row in some ranges of columns, whose last one counts."""
     padded = np.concatenate([costs, np.full((len(costs), 1), np.inf)], axis=1)
     bounds = np.stack([starts, ends + 1], axis=1).ravel()
     return np.asarray(np.minimum.reduceat(padded, bounds, axis=1)[:, ::2])
@@ -221,7 +221,7 @@ class _Forests:
         """A forest that is a tree: where the other is one as well, their roots are matched."""
         before = table[members, step - 1]
         for cells, trees, tree_nodes in self._levels:
-            # The other tree's nested keys are of earlier levels: their distances to these nodes are there by now.
+            # The other tree's nested keys belong to earlier levels: their distances to these nodes are there already.
             values = self._distances[nodes].take(self._node[cells], axis=1)
             values += self._count[self._rest[cells]] - self._offset[cells]
             values[:, trees - cells.start] = before[:, trees - 1] - 1.0 + self._rename[nodes[:, None], tree_nodes]

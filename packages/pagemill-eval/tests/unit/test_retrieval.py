@@ -134,10 +134,10 @@ def test_comparison_is_query_by_query():
     assert by_measure["R@1"].difference == pytest.approx(5 / 6)
     assert (by_measure["R@1"].better, by_measure["R@1"].worse) == (5, 0)
     assert by_measure["R@1"].p_value == 2 / 32
-    with pytest.raises(InputError, match="not of the same queries"):
+    with pytest.raises(InputError, match="have different queries"):
         compare(good, evaluated(queries[:3], {}))
     others = [query(name, f"p{n + 1}") for n, name in enumerate("abcdef")]  # named alike, answered by other pages
-    with pytest.raises(InputError, match="not of the same queries"):
+    with pytest.raises(InputError, match="have different queries"):
         compare(good, evaluated(others, {"a": ["p0"]}))
     assert {each.difference for each in compare(good, evaluated(queries[::-1], {}))} >= {0.0, 1.0}
 

@@ -113,7 +113,7 @@ def test_where_the_reference_scorer_fails_its_score_is_zero() -> None:
     )
 
 
-def test_tags_and_private_use_characters_are_told_apart() -> None:
+def test_tags_and_private_use_characters_are_distinguished() -> None:
     marked, private = (
         "<table><tr><td><b>a</b></td></tr></table>",
         "<table><tr><td>\U000f0000a\U000f0001</td></tr></table>",

@@ -1,7 +1,7 @@
 """The structure of a document, derived from facts of its pages: headings, furniture, joins, anchors.
 
-A page is read without knowing the others, and its record is never rewritten. What only all pages tell is derived from
-their facts, in a moment and always alike, and laid over the records as they are read.
+A page is read without knowing the others, and its record is never rewritten. What only all pages together show is
+derived from their facts, in a moment and always alike, and laid over the records as they are read.
 """
 
 from __future__ import annotations

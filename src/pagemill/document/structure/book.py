@@ -122,7 +122,7 @@ def plain(style: Style) -> Style:
 
 
 def folded(text: str) -> str:
-    """A text in which running heads of two pages are alike: without case, numbers all the same."""
+    """A text in which running heads of two pages are alike: without case, all numbers equal."""
     return _DIGITS.sub("0", text.casefold())
 
 

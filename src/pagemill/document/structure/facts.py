@@ -36,7 +36,7 @@ _TARGET = re.compile(r'href="(#page=[^"]{1,40})"')
 
 
 class TableFacts(msgspec.Struct, frozen=True, array_like=True):
-    """What tells whether a table goes on on the next page."""
+    """Facts that show whether a table continues on the next page."""
 
     columns: int
     first: str
@@ -127,7 +127,7 @@ def facts_of(page: PageResult) -> bytes:
 
 
 def is_current(data: bytes) -> bool:
-    """Whether stored facts are of this version."""
+    """Whether stored facts were derived by this version."""
     # In MessagePack the header of the array is one byte, and a number below 128 the next one: nothing has to be
     # decoded.
     return data[1:2] == bytes([FACTS_VERSION])
@@ -187,7 +187,7 @@ def _table(page: PageResult, region: Region) -> TableFacts | None:
         if number == 0:
             first = last
             header = bool(found) and all(kind.lower() == "h" for kind, _, _ in found)
-        # Its columns are known by now; a huge table is not read to its end for the rest.
+        # Its columns are known already; a huge table is not read to its end for the rest.
         if cells > _MOST_CELLS:
             break
     if not columns:

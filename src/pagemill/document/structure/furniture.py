@@ -59,7 +59,7 @@ def mark_furniture(book: Book) -> None:
         # Of a deck of slides or a form, all text may repeat: such a page would be empty without it.
         says_all = not any(each.is_content and each not in proven for each in book.drafts[draft.page])
         if draft not in proven or (says_all and draft.label not in FURNITURE_LABELS):
-            continue  # what a page says alone is no furniture
+            continue  # what a page says alone is not furniture
         draft.furniture, draft.level = Furniture.PROVEN, None
         if draft.label not in FURNITURE_LABELS:
             is_number = not any(map(str.isalpha, draft.facts.head))
@@ -99,7 +99,7 @@ def _begins_part(book: Book, draft: Draft, alike: Mapping[int, Sequence[Draft]])
     if min(below, default=1000) - draft.facts.box[3] < _CLOSE * (draft.facts.box[3] - top):
         return True
     before = [book.drafts[page - 1] for page in alike if page > 0 and book.drafts[page - 1]]
-    above = [[each.facts.box[3] for each in drafts if _is_inside(each, _NUMBER_MARGIN) >= 0] for drafts in before]
+    above = [[draft.facts.box[3] for draft in drafts if _is_inside(draft, _NUMBER_MARGIN) >= 0] for drafts in before]
     ends = [max(bottoms, default=1000) for bottoms in above]
     return 2 * sum(end < _ENDS_EARLY for end in ends) > len(ends)
 
@@ -136,7 +136,7 @@ def _numbers(text: str) -> set[int]:
 
 
 def _counts_on(book: Book, draft: Draft, counts: Mapping[int, Mapping[int, Sequence[Draft]]]) -> bool:
-    """Whether a text is the page's number, alone or with a running title: numbers nearby go on with the pages.
+    """Whether a text is the page's number, alone or with a running title: numbers nearby continue with the pages.
 
     At the head of a page a title before its number may be a heading's, unless other pages have another one there.
     """
@@ -166,7 +166,8 @@ def _counts_on(book: Book, draft: Draft, counts: Mapping[int, Mapping[int, Seque
 def _may_run(book: Book, draft: Draft) -> bool:
     facts = draft.facts
     fits = draft.label in TEXTS and facts.head and facts.length <= _LONGEST and not facts.is_list and not facts.caption
-    # Slides of one title: their file calls it a heading. In a tagged PDF the tag may be wrong, and styles tell more.
+    # Slides of one title: their file calls it a heading. In a tagged PDF the tag may be wrong, and styles are better
+    # evidence.
     is_called_heading = facts.style is None and facts.tag.startswith("H")
     return bool(fits) and not is_called_heading and not (draft.label in TITLES and book.size(draft) >= _HEADING_SIZE)
 
@@ -189,7 +190,7 @@ def _repeats(book: Book, draft: Draft, alike: dict[int, list[Draft]]) -> bool:
 
 
 def _same_but_number(book: Book, one: Draft, other: Draft) -> bool:
-    """Whether two texts are the same but for a number that goes on with the pages, as those of lists do not."""
+    """Whether two texts are the same but for a number that grows from page to page, as those of lists do not."""
     numbers, others = _NUMBER.findall(one.facts.head), _NUMBER.findall(other.facts.head)
     step = _number(book, other) - _number(book, one)
     return numbers == others or any(int(b) - int(a) == step for a, b in zip(numbers, others, strict=False))

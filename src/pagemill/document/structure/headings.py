@@ -24,8 +24,8 @@ _SAME_SIZE = 0.2
 _MEASURED = 0.04
 """Share by which the size of a font without a name differs, which is measured: slanted letters are 3 % too high."""
 _SAME_HEIGHT = 0.8
-"""Share of a heading's line height from which a lower one is of the same level, where only pixels tell: ascenders and
-descenders change the height of a recognized line by as much. Not measured."""
+"""Share of a heading's line height from which a lower one is of the same level, where only pixels show it: ascenders
+and descenders change the height of a recognized line by as much. Not measured."""
 _MOST_ROWS = 3
 """Lines of a heading."""
 _CELL_GAP = 40
@@ -40,7 +40,7 @@ neither are none. Not measured."""
 _LARGE = 1.09
 """The same of a style that is one of headings by its size, as on pages."""
 _SET_OFF, _WIDE_GAP = 2, 60
-"""Space above headings beyond that of paragraphs from which they can be told apart, in thousandths of the page's
+"""Space above headings beyond that of paragraphs from which they can be distinguished, in thousandths of the page's
 height; wider gaps are those of pictures and ends of chapters."""
 _EDGE, _INDENT = 10, 90
 """Thousandths of the page's width within which two texts begin at one edge, and up to which one is indented; what is
@@ -57,7 +57,7 @@ _USUAL_DEPTH = 0.2
 _NUMBER = re.compile(r"(?:\d{1,3}|[A-Z]\.\d{1,3})(?:\.\d{1,3})*(?=[.)]?\s)")
 _TAGGED = re.compile(r"H([1-6])")
 TEXT_TAGS = frozenset(("P", "LI", "LBody", "TD", "Span"))
-"""Tags of body text: in a file that also tags headings, such text is no heading, however it is set."""
+"""Tags of body text: in a file that also tags headings, such text is not a heading, however it is set."""
 _ENDS = re.compile("[.,;:。，、；：]$")
 
 _CODE_SIZE, _UNKNOWN_CODE_SIZE = 0.03, 1.25
@@ -148,7 +148,7 @@ def _numbered(book: Book, headings: Iterable[Draft], tiers: Mapping[Draft, int])
     """The depths of numbers before headings; none where fewer than two are numbered.
 
     Numbers of one part in another style than the first such heading has are steps below other headings. Heights of
-    lines, measured in pixels, are too coarse to tell.
+    lines, measured in pixels, are too coarse to decide.
     """
     matches = ((draft, _NUMBER.match(draft.facts.head)) for draft in headings)
     found = {draft: match[0].count(".") + 1 for draft, match in matches if match}
@@ -185,7 +185,7 @@ def _promote(book: Book, depths: Mapping[Draft, int]) -> None:
             alike = (
                 style is not None
                 and style != book.body
-                and (not style.fixed_pitch or style.bold or style.italic)  # a row of inline code is no heading
+                and (not style.fixed_pitch or style.bold or style.italic)  # a row of inline code is not a heading
                 and (in_style[style] >= (1 if style in sure else _OWN_STYLES) or _nearest(style, sizes) is not None)
                 and long[style] <= _LONG_SHARE * in_style[style]
                 and not _ENDS.search(draft.facts.tail)
@@ -217,8 +217,8 @@ def _promote_set_off(book: Book) -> None:
             heads = below is not None and not below.is_heading and (style == book.style(below)) is not own
             heads = heads and below is not None and _is_short(draft, below, drafts)
             if heads and 0 <= gap <= apart - (0 if own and follows else _SET_OFF):
-                told = apart <= _WIDE_GAP and not (own and follows)  # else it is perhaps the caption of a drawing
-                is_sure = told and below is not None and below.label is Label.TEXT and below.facts.rows > 1
+                is_apart = apart <= _WIDE_GAP and not (own and follows)  # else it is perhaps the caption of a drawing
+                is_sure = is_apart and below is not None and below.label is Label.TEXT and below.facts.rows > 1
                 found[look].append((draft, is_sure))
             elif gap >= 0 or not own:  # at the end of a column nobody knows
                 others[look] += 1
@@ -310,10 +310,10 @@ def _demote_lead_ins(book: Book, depths: Mapping[Draft, int]) -> None:
     if max(len(marked), len(hanging), set_off) < _MARKED:
         return
     if any("." in match[0] for draft in book.each() if draft.is_heading and (match := _NUMBER.match(draft.facts.head))):
-        return  # the last of several levels, which its numbers tell
+        return  # the last of several levels, which its numbers show
     usual = _median(extra[draft] for draft in bold if draft in extra)
     coloured = len(marked) >= _MARKED and not any((book.style(draft) or body).colour in colours for draft in marked)
-    # Gaps are rounded: one thousandth more tells where it is the rule.
+    # Gaps are rounded: one thousandth more decides where it is the rule.
     least = 1 if usual is not None and usual > 0 and len(bold) >= _MARKED and not coloured else _SET_OFF
     edges = {draft.facts.box[0] for draft in marked}
     for draft in bold:
@@ -339,8 +339,8 @@ def _demote_below_title(book: Book, depths: Mapping[Draft, int]) -> None:
         if not (draft.is_heading and _is_centred(draft, drafts)):
             break
         style = book.style(draft)
-        # Where text is below it, a line in regular weight among bold headings is no heading of it.
-        others = [other for each in headings[len(run) + 1 :] if (other := book.style(each)) is not None]
+        # Where text is below it, a line in regular weight among bold headings is not a heading of it.
+        others = [other for heading in headings[len(run) + 1 :] if (other := book.style(heading)) is not None]
         if not below.is_heading and (style is None or style.bold or not any(other.bold for other in others)):
             break
         run.append(draft)
@@ -353,7 +353,7 @@ def _demote_below_title(book: Book, depths: Mapping[Draft, int]) -> None:
 
 
 def _is_marked(book: Book, draft: Draft, colours: Container[int]) -> bool:
-    """Whether more than weight and space tell that a text is a heading: its size, or a colour that paragraphs lack."""
+    """Whether more than weight and space mark a text as a heading: its size, or a colour that paragraphs lack."""
     style = book.style(draft)
     return book.size(draft) > _LARGER or (style is not None and style.colour not in colours)
 
@@ -423,7 +423,7 @@ def _tiers(book: Book, headings: Sequence[Draft]) -> dict[Draft, int]:
         return _ranked_styles(book, styled)
     ranks: dict[Draft, int] = {}
     rank, highest, title = -1, 0.0, True
-    # What the model takes for the title is above all others: heights tell too little between it and a high line.
+    # What the model takes for the title is above all others: heights differ too little between it and a high line.
     order = sorted(
         measured, key=lambda draft: (draft.label is not Label.DOC_TITLE, -measured[draft], draft.page, draft.index)
     )
@@ -531,7 +531,9 @@ def _without_code(tier: Tier, tiers: Iterable[Tier], inline: Style | None, book:
     if body and colour not in (body.colour, inline.colour if inline else body.colour):
         looks, most = (bold, italic, False, colour), high if is_scaled else float("inf")
         sizes = (
-            each.size for each in book.characters if (each.bold, each.italic, each.fixed_pitch, each.colour) == looks
+            character.size
+            for character in book.characters
+            if (character.bold, character.italic, character.fixed_pitch, character.colour) == looks
         )
         own = min((found for found in sizes if low <= found <= most), default=whole)
         known = next((other[0] for other in sorted(tiers) if abs(other[0] - own) <= _SAME_SIZE), own)
@@ -563,7 +565,7 @@ def _set_levels(book: Book, headings: Sequence[Draft], tiers: Mapping[Draft, int
         if usual:
             of_tier[tier] = of_depth[max(usual, key=lambda depth: (counts[depth], -depth))]
         elif depths and len(by_tier[tier]) == 1:
-            of_tier[tier] = level + 1  # a line of authors, or a signature, is no level between those with numbers
+            of_tier[tier] = level + 1  # a line of authors, or a signature, is not a level between those with numbers
         else:
             level += 1
             of_tier[tier] = level

@@ -1,4 +1,4 @@
-"""Paragraphs, lists, tables and code that go on over a page break, code also over a break between columns."""
+"""Paragraphs, lists, tables and code that continue over a page break, code also over a break between columns."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _SAME_EDGE = 15
 """Thousandths of the page's width by which the same edge differs on two pages: the pages of a book have other margins,
 but then all edges differ. Not measured."""
 _FOOT = 200
-"""Thousandths of the page's height that may be empty below a table that goes on: the next row was too high for it. Not
-measured."""
+"""Thousandths of the page's height that may be empty below a table that continues: the next row was too high for it.
+Not measured."""
 _DEEPEST_MARGIN = 150
 """Likewise the deepest margin at the foot: where no page is full, none shows where its text would end. Not measured."""
 _CLOSE = 1.5
@@ -28,7 +28,7 @@ heads are farther away. Not measured."""
 _HEAD = 100
 """Likewise above its rest."""
 _FULL = 40
-"""The same below code that goes on: two of its rows, as any may be the last of a page. Not measured."""
+"""The same below code that continues: two of its rows, as any may be the last of a page. Not measured."""
 _SAME_EDGES = 0.5
 """Share of the left edges of a row's texts that must be at those of a row on the next page."""
 _WHOLE = (0, 0, 1000, 1000)

@@ -201,10 +201,10 @@ def load_predictor(choice: ModelChoice) -> Predictor:
     if precision is not Precision.FLOAT32 and not predictor.is_finite():
         if choice.precision is not Precision.AUTO:
             raise EngineError(
-                f"the layout model gives no numbers in {precision} precision on {device.type}",
+                f"the layout model returns NaN in {precision} precision on {device.type}",
                 remedy="Set precision to auto or float32 in the layout settings.",
             )
-        _log.warning("PP-DocLayout runs in float32: in %s precision it gives no numbers on %s", precision, device.type)
+        _log.warning("PP-DocLayout runs in float32: in %s precision it returns NaN on %s", precision, device.type)
         predictor = _load(choice.folder, device, Precision.FLOAT32, max_batch)
     if choice.compile:
         predictor.compile()

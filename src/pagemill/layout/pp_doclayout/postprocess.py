@@ -92,11 +92,11 @@ class PostProcessor:
         """The model's proposals above the thresholds, at most one for every query of the model."""
         queries, classes = page.scores.shape
         if classes != len(self._labels) or page.boxes.shape != (queries, 4):
-            raise EngineError(f"the layout model answers {page.scores.shape} scores and {page.boxes.shape} boxes")
+            raise EngineError(f"the layout model returned {page.scores.shape} scores and {page.boxes.shape} boxes")
         sound = np.asarray(np.isfinite(page.scores).all(axis=1) & np.isfinite(page.boxes).all(axis=1))
         if queries and not sound.any():
             raise EngineError(
-                "the layout model answers no numbers (NaN)", remedy="Set precision to float32 in the layout settings."
+                "the layout model returned NaN", remedy="Set precision to float32 in the layout settings."
             )
         chosen, of_class = np.nonzero((page.scores >= self._thresholds) & sound[:, None])
         scores = page.scores[chosen, of_class]

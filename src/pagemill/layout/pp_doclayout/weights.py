@@ -73,7 +73,7 @@ def load_model(folder: Path, dtype: torch.dtype) -> tuple[torch.nn.Module, tuple
     kind = config.model_type
     if kind not in _CLASSES:
         raise UnsupportedInputError(
-            f"{folder} holds a model of the kind {kind!r}", remedy="PP-DocLayoutV3 and V4 are supported."
+            f"{folder} contains a model of the kind {kind!r}", remedy="PP-DocLayoutV3 and V4 are supported."
         )
     labels = _labels(config.id2label)
     import transformers
@@ -101,6 +101,6 @@ def _labels(names: dict[int, str]) -> tuple[Label, ...]:
 def _remedy(model: str) -> str:
     repository = model if model.count("/") == 1 and not model.startswith((".", "/", "~")) else MODEL_ID
     return (
-        f"Get them with hf download {repository} (132 MB), or give a folder that holds {' and '.join(_FILES)} as"
+        f"Get them with hf download {repository} (132 MB), or pass a folder that contains {' and '.join(_FILES)} as"
         " --layout-model; 'download = true' in the layout settings lets pagemill fetch them."
     )

@@ -254,6 +254,11 @@ def _has_height(text: str) -> bool:
 
 def _slope(found: Sequence[_Measure]) -> float:
     """How far rows fall to the right, per pixel: short lines do not tell the skew of a receipt, its rows do."""
+    widths = np.array([m.x2 - m.x1 for m in found])
+    long = widths > SCANNED.long_line * np.array([m.size for m in found])
+    # Long lines have told the skew, and the page is straight: what rows of two columns have in common is chance.
+    if 2 * widths[long].sum() > widths.sum():
+        return 0.0
     places = np.array([((m.x1 + m.x2) / 2, m.baseline, m.size) for m in found]).reshape(-1, 3)
     across, down = (values - values[:, None] for values in (places[:, 0], places[:, 1]))
     pairs = (across > 5 * places[:, 2]) & (np.abs(down) < SCANNED.most_slope * across)

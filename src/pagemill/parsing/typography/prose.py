@@ -607,7 +607,8 @@ def _is_heading(passage: Passage, below: Passage | None, column: Column, usual_g
     if all(_TAG_HEADING.match(tag) for tag in tags):
         return True
     if passage.size >= TYPOGRAPHY.larger * column.body:
-        return True
+        # A paragraph that opens an article is larger, too, but it is one.
+        return len(rows) == 1 or len(text.split()) <= TYPOGRAPHY.opening_words or not _ENDS.search(text)
     apart = min(passage.gap, passage.gap_below or passage.gap) > TYPOGRAPHY.heading_gap and not _ENDS.search(text)
     if passage.size >= TYPOGRAPHY.slightly_larger * column.body and len(rows) == 1 and apart:
         return True

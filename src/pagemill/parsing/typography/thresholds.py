@@ -115,6 +115,8 @@ class TypographyThresholds:
     """Room between a heading that runs in and the text behind it: LaTeX sets one em, measured as 1.00 to 1.03."""
     heading_rows = 4
     heading_characters = 250
+    opening_words = 15
+    """Words of several rows in larger letters beyond which they are no heading if they end like a sentence."""
     smallest_heading = 0.62
     """Size of a bold heading over that of running text: the sixth level of HTML has 0.67."""
 
@@ -187,6 +189,8 @@ class ScannedThresholds:
     """Lines of a page up to which they are measured: some are compared with all others. Not measured."""
     most_slope, same_slope, sloping = 0.04, 0.0015, 4
     """Greatest fall of rows per pixel, difference of two falls that are one, and pairs of lines that tell it."""
+    long_line = 10
+    """Width in font sizes from which a line tells its skew: half a degree is a tenth of its height. Not measured."""
     bold = 1.25
     """Width of strokes, in that of most text of the page, from which a line is bold."""
     high = 0.02

@@ -100,7 +100,7 @@ class Generator:
 
         def check(*_: Any) -> None:
             if self._unwanted():
-                raise EngineError("nobody waits for these answers any more")
+                raise EngineError("the request was cancelled")
 
         while not self._model.computing.acquire(timeout=_LOOK_EVERY_S):
             check()

@@ -123,7 +123,7 @@ class FirstIsFinite(LogitsProcessor):  # type: ignore[misc]
         """
         if not self._checked and not bool(scores.amax(-1).isfinite().all()):
             raise EngineError(
-                "the model gives no numbers in this data type on this device",
+                "the model returns NaN with this data type on this device",
                 remedy="Use --recognition-dtype float32, or bfloat16 where it is float16.",
             )
         self._checked = True

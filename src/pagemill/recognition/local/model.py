@@ -63,7 +63,7 @@ def find_checkpoint(card: ModelCard, weights: str | None) -> Path:
         if folder is None:
             raise MissingInputError(
                 f"the weights of {card.name} are not on this machine",
-                remedy=f"Download them: pagemill models download {card.name}. Or name a folder: --recognition-weights.",
+                remedy=f"Download them: pagemill models download {card.name}. Or pass a folder: --recognition-weights.",
             )
         return folder.resolve()
     folder = Path(weights).expanduser()
@@ -109,8 +109,8 @@ def _load(folder: Path, device: torch.device, dtype: torch.dtype, *, trusted: bo
     options = {"trust_remote_code": True} if trusted else {}
     if not trusted and kind not in _known_kinds():
         raise UnsupportedInputError(
-            f"{folder} holds a model of the kind {kind!r}, which transformers {transformers.__version__} does not read"
-            " images with",
+            f"{folder} contains a model of the kind {kind!r}, which transformers {transformers.__version__}"
+            " cannot read images with",
             remedy=f"Update transformers ({pip_install('--upgrade', 'transformers')}), or use a server: "
             "--recognition-engine vlm. --trust-remote-code MODEL runs the code in the checkpoint.",
         )

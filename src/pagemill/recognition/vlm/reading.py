@@ -59,14 +59,14 @@ def reading_card(settings: RecognitionSettings) -> tuple[ModelCard, ReadingMode]
     """The card of the model that reads, and what it is sent.
 
     Raises:
-        UsageError: There is no such model card, it is of another kind, or it cannot read what it is to.
+        UsageError: There is no such model card, it has another kind, or it cannot read what it is to.
     """
     card = load_card(settings.model, ModelKind.RECOGNITION)
     reads = settings.reading or card.reads
     if reads is ReadingMode.PAGES and not card.prompts.get("page"):
         raise UsageError(
             f"{card.name} does not read whole pages: its card has no prompt for one",
-            remedy="Say --reading regions, or choose another --model.",
+            remedy="Use --reading regions, or choose another --model.",
         )
     return card, reads
 
@@ -138,7 +138,7 @@ class VlmReader(RegionReader):
         longest = served.max_model_len
         if longest is not None and longest <= self._asked_tokens:
             raise UsageError(
-                f"answers of {self._asked_tokens:,} tokens are asked for, and the server takes requests of at most "
+                f"answers of {self._asked_tokens:,} tokens are asked for, and the server accepts requests of at most "
                 f"{longest:,}, image and answer together",
                 remedy=f"Lower --max-tokens, or start the server with --max-tokens {self._asked_tokens}.",
             )

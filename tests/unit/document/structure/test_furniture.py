@@ -56,7 +56,7 @@ def test_what_a_page_says_alone_stays():
     assert proven([page(n, head(f"Page {n}.")) for n in range(1, 5)]) == []
 
 
-def test_a_number_that_goes_on_with_the_pages_is_theirs_whatever_stands_beside_it():
+def test_a_number_that_grows_with_the_pages_is_a_page_number():
     names = ("Water", "Wheels", "Axles", "Paper")
     pages = [page(n, prose(), heading(f"{names[n]} {n + 12}", 950, SMALL)) for n in range(4)]
     assert proven(pages) == ["Water 12", "Wheels 13", "Axles 14", "Paper 15"]

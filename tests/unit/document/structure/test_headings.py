@@ -86,7 +86,7 @@ def test_what_looks_like_the_body_is_no_heading_where_headings_do_not():
     )
 
 
-def test_the_outline_tells_headings_and_levels():
+def test_the_outline_shows_headings_and_levels():
     entries = [("Water", 1, 1), ("2 Wheels", 2, 1), ("Paper", 1, 2), ("Not there", 1, 9)]
     outline = tuple(OutlineEntry(title=title, level=level, page=number) for title, level, number in entries)
     pages = [
@@ -99,7 +99,7 @@ def test_the_outline_tells_headings_and_levels():
     assert levels(pages, elsewhere) == levels(pages)
 
 
-def test_tags_tell_levels_where_they_are_sound():
+def test_tags_show_levels_where_they_are_sound():
     pages = [
         page(
             1, TITLE, heading("Water", 200, tag="H2"), prose(300, tag="P"), heading("Wheels", 500, tag="H3"), prose(600)
@@ -172,7 +172,7 @@ def test_headings_below_code_are_measured_by_texts_below_code():
     assert "Mind the gate" not in texts
 
 
-def test_headings_in_a_script_without_a_bold_cut_are_told_by_their_size():
+def test_headings_in_a_script_without_a_bold_cut_are_recognized_by_their_size():
     thin = Style("", LARGE.size + 0.4, characters=20)  # it is measured
     missed = region(Label.TEXT, "Рычаги", 100, LARGE)
     missed.style = 4
@@ -275,7 +275,7 @@ def test_where_headings_hang_in_the_margin_bold_lines_above_paragraphs_are_none(
     assert [text for text, _ in levels(pages)] == ["Water", "Wheels", "Rags"]
 
 
-def test_lists_and_rows_of_code_tell_no_space_between_paragraphs():
+def test_lists_and_rows_of_code_show_no_space_between_paragraphs():
     bold = Style("Serif", 11.0, bold=True, characters=20)
     mono = Style("Mono", 9.0, fixed_pitch=True, characters=20)
     pages = []
@@ -364,7 +364,7 @@ def test_rows_in_a_style_of_their_own_that_head_nothing_are_no_headings(above, b
     assert found == [f"Part {number}" for number in range(1, len(names) + 1)]
 
 
-def test_rows_below_headings_and_below_texts_are_told_by_others_in_their_style():
+def test_rows_below_headings_and_below_texts_are_recognized_by_others_in_their_style():
     pages = _rows(("Water rights", "The old wheels", "Fish"), 16, 4, _SLANTED)
     first, writer = (region(Label.TEXT, text, 68, lines=_LINE) for text in ("Weirs", "by Anna Weber"))
     first.style, writer.style = 4, 5

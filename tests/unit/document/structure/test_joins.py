@@ -23,7 +23,7 @@ def items(text: str, top: int, **fields):
     return region(Label.TEXT, text, top, list_item=True, **fields)
 
 
-def test_a_table_at_the_foot_goes_on_at_the_head(caplog):
+def test_a_table_at_the_foot_continues_at_the_head(caplog):
     foot = region(Label.FOOTNOTE, "1 A note.", 900)
     pages = (
         page(1, prose(100), table(5, 300, 880), foot),
@@ -110,7 +110,7 @@ def test_what_stands_above_a_table_may_name_it(gap, fields, one):
     assert bool(joined(page(1, prose(80), table(5, 200, 950)), page(2, name, table(5, 50 + gap, 400)))) is one
 
 
-def test_a_list_goes_on():
+def test_a_list_continues():
     assert joined(page(1, items("1. oak\n2. elm", 800)), page(2, items("3. ash", 60))) == ["d_1/0"]
     assert joined(page(1, items("- oak", 800)), page(2, items("- ash", 60))) == ["d_1/0"]
     assert joined(page(1, items("1. oak\n2. elm", 800)), page(2, items("1. ash", 60))) == []
@@ -119,7 +119,7 @@ def test_a_list_goes_on():
     assert joined(page(1, items("- an oak that", 800)), page(2, heading("Wheels", 60), prose(100))) == []
 
 
-def test_an_open_paragraph_goes_on_over_pictures():
+def test_an_open_paragraph_continues_over_pictures():
     first = page(1, prose(600, "The water and", continues=True), region(Label.IMAGE, None, 800))
     assert joined(first, page(2, prose(60, "the wheel."))) == ["d_1/0"]
     assert joined(first, page(2, prose(60, "The wheel."))) == []

@@ -106,7 +106,7 @@ def test_a_page_without_regions_is_empty():
 def test_a_model_that_answers_no_numbers_fails_the_page():
     page = raw((Label.TEXT, np.nan, (0.1, 0.1, 0.5, 0.5), 0.0), (Label.TEXT, 0.5, (np.nan,) * 4, 0.0))
     page.scores[0] = np.nan
-    with pytest.raises(EngineError, match="no numbers") as caught:
+    with pytest.raises(EngineError, match="returned NaN") as caught:
         regions(page)
     assert "float32" in caught.value.remedy
 

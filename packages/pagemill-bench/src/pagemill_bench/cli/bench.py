@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from pagemill.cli.options import FILE, FOLDER, json_option
-from pagemill.cli.wording import number
+from pagemill.document.shown import count
 from pagemill.errors import lacks_extra
 from pagemill.export.target import whole_file
 from pagemill_bench.cli.bench_server import server, sweep
@@ -89,7 +89,7 @@ def layout_preprocess(pages: int, as_json: bool) -> None:
     type=click.IntRange(min=1),
     default=3,
     show_default=True,
-    help="Number of repetitions; the fastest one counts.",
+    help="Number of repetitions; the fastest one is reported.",
 )
 @click.option(
     *("--compile", "compiled"),
@@ -130,7 +130,7 @@ def layout_inference(
 
         pages = pages or _PAGES_ON_A_CPU
         rows = embedded_rows(pages=pages, threads=threads, repeats=repeats)
-        table = FigureTable(f"Embedded ONNX engine, {number(pages, 'page')} of 2480 x 3508 pixels", _SPEED, tuple(rows))
+        table = FigureTable(f"Embedded ONNX engine, {count(pages, 'page')} of 2480 x 3508 pixels", _SPEED, tuple(rows))
         left_out = lacks_extra(f"PP-DocLayoutV3 is left out: it needs {missing}", "gpu")
         notes = [f"{left_out.message}. {left_out.remedy}"] if missing else []
         show("layout-inference", [table], as_json, notes=notes)
@@ -201,7 +201,7 @@ def every(target: Path | None, compare: Path | None) -> None:
         with whole_file(target, overwrite=True) as stream:
             stream.write(json.dumps(report, indent=2).encode() + b"\n")
     if old is not None:
-        differences = [f"The machine differs: {each}" for each in benchmarks.differences(old, report)]
+        differences = [f"The machine differs: {difference}" for difference in benchmarks.differences(old, report)]
         show("compare", [benchmarks.compare(old, report)], False, notes=differences)
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _MOST_REGIONS = 128
-"""Most regions of a run; the others are not sent."""
+"""Maximum number of regions of a run; the others are not sent."""
 
 
 def _output_options(command: Command) -> Command:
@@ -168,7 +168,7 @@ def sweep(
     pagemill run scans/ -o out --profile mine.toml
     """  # noqa: D301 - click wants the control character
     if write_profile and write_profile.suffix != ".toml":
-        raise click.UsageError("--write-profile names a file that ends in .toml")
+        raise click.UsageError("--write-profile must end in .toml")
     _check_files(output, plot, write_profile)
     from pagemill.cli.progress import ServerDisplay, messages
     from pagemill.cli.serve_model import until_stopped
@@ -181,7 +181,7 @@ def sweep(
 
     chosen = {name: given for name in FLAGS if (given := getattr(values, name))}
     if not chosen:
-        raise click.UsageError(f"there is nothing to try: give one of {', '.join(FLAGS.values())}")
+        raise click.UsageError(f"nothing to measure: pass one of {', '.join(FLAGS.values())}")
     settings = settings_of(chosen)
     options = dataclasses.replace(options, extra=extra)
     for setting in settings:
@@ -261,7 +261,7 @@ def _check_files(*paths: Path | None) -> None:
     """Fail before the work begins if a file cannot be written."""
     plot = paths[1]
     if plot and plot.suffix not in (".svg", ".html"):
-        raise click.UsageError("--plot names a file that ends in .svg or .html")
+        raise click.UsageError("--plot must end in .svg or .html")
     for path in paths:
         if path and not path.absolute().parent.is_dir():
             raise OutputError(f"cannot write {path}: no such folder", remedy="Create it, or name another file.")

@@ -26,7 +26,7 @@ from pagemill.config.headings import OUTPUT
     "--project",
     type=click.IntRange(min=1),
     metavar="PAGES",
-    help="Say how long so many pages like these would take.",
+    help="Estimate how long this many pages like these would take.",
     **under(OUTPUT),
 )
 @click.option(

@@ -4,7 +4,8 @@ As a process it prints its URL, serves until it is asked to end, and prints its 
 
     python -m pagemill_bench.testing.stub_server --port 0 --latency-ms 200 --fault 500=0.05 --fault hang=0.01
 
-``GET /counts`` tells what happened so far. It is cheap: bodies are searched, not parsed, as far as the settings let it.
+``GET /counts`` reports what happened so far. It is cheap: bodies are searched, not parsed, as far as the settings let
+it.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class StubSettings:
     """Requests that run at once; more of them wait. 0: no limit."""
     text: str = stub_answers.TEXT
     """The answer to all that no rule below catches. In this and the next, ``{image}`` stands for the start of the
-    SHA-256 of the image file: answers that tell which region they belong to."""
+    SHA-256 of the image file: answers that identify their region."""
     by_prompt: Mapping[str, str] = field(
         default_factory=lambda: {"Table Recognition": stub_answers.TABLE, "Formula Recognition": stub_answers.FORMULA}
     )
@@ -315,7 +316,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve until SIGTERM or SIGINT, or until it is to die; tell the counts at last."""
+    """Serve until SIGTERM or SIGINT, or until its planned crash; print the counts at the end."""
     parser = argparse.ArgumentParser(
         prog="python -m pagemill_bench.testing.stub_server",
         description=__doc__,

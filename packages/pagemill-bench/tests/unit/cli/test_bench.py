@@ -117,8 +117,8 @@ def test_extraction_prints_its_rows(monkeypatch: pytest.MonkeyPatch):
     [
         (["server"], "Missing option '--server'"),
         (["server", "--server", "a", "--plot", "a.png"], ".svg or .html"),
-        (["sweep"], "there is nothing to try"),
-        (["sweep", "--max-num-seqs", "4", "--write-profile", "mine.json"], "ends in .toml"),
+        (["sweep"], "nothing to measure"),
+        (["sweep", "--max-num-seqs", "4", "--write-profile", "mine.json"], "must end in .toml"),
         (["sweep", "--max-num-seqs", "4", "word"], "unexpected 'word'"),
     ],
 )

@@ -60,14 +60,14 @@ async def test_answers_by_image_then_by_prompt_then_the_same():
         assert choice(await post(server, chat("OCR:", png(9, 8)))) == ("else", "stop")
 
 
-async def test_answers_that_tell_their_image():
+async def test_answers_that_show_their_image():
     async with StubServer(StubSettings(by_prompt={}, text="is {image}")) as server:
         first, second, again = [choice(await post(server, chat("", png(9, side)))) for side in (1, 2, 1)]
         assert first == again != second
         assert first[0].startswith("is ")
 
 
-async def test_tells_of_itself_as_vllm_does():
+async def test_describes_itself_as_vllm_does():
     async with StubServer(StubSettings(model="glm-ocr", slots=1, latency_ms=60_000)) as server:
         assert (await get(server, "/health"))[0] == 200
         assert msgspec.json.decode((await get(server, "/v1/models"))[1])["data"][0]["id"] == "glm-ocr"

@@ -207,12 +207,12 @@ _AGAIN = "Run pagemill eval run again with the same -o."
 
 def _key(stamp: str, sample: Sample, prediction: Prediction) -> str:
     truth = msgspec.json.encode([sample.id, sample.truth], order="deterministic", enc_hook=repr)
-    said = msgspec.json.encode([prediction.text, prediction.error])
-    return sha256(b"\0".join((stamp.encode(), truth, said))).hexdigest()
+    answer = msgspec.json.encode([prediction.text, prediction.error])
+    return sha256(b"\0".join((stamp.encode(), truth, answer))).hexdigest()
 
 
 def _kept(path: Path) -> Iterator[_KeptScore]:
-    """Lines of a file of scores; a process that was killed leaves a torn one, which the next goes on from."""
+    """Lines of a file of scores; a process that was killed leaves a torn one, which the next continues from."""
     with suppress(OSError), path.open("rb") as file:
         while line := file.readline(_MAX_LINE):
             with suppress(msgspec.DecodeError):

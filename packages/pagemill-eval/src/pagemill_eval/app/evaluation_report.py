@@ -65,13 +65,13 @@ def evaluation_html(benchmark: Benchmark, evaluation: Evaluation, images: Images
     yield _figures(["value", "values", "of"], ((name, _figure(each)) for name, each in evaluation.figures.items()))
     for group, values in evaluation.groups.items():
         yield f"<h2>By {_text(group)}</h2>\n"
-        names = [name for name in evaluation.figures if any(each[name].value is not None for each in values.values())]
+        names = [name for name in evaluation.figures if any(value[name].value is not None for value in values.values())]
         rows = ((value, [_number(figures[name].value) for name in names]) for value, figures in values.items())
         yield _figures(names, rows)
     counts = f"{len(evaluation.missing):,} missing, {len(evaluation.failed):,} failed"
-    metric = next(each for each in benchmark.metrics if each.name == benchmark.primary)
+    metric = next(metric for metric in benchmark.metrics if metric.name == benchmark.primary)
     sign = 1 if metric.higher_is_better else -1
-    scored = [each for each in evaluation.scores if each.metrics.get(benchmark.primary) is not None]
+    scored = [score for score in evaluation.scores if score.metrics.get(benchmark.primary) is not None]
     ordered = sorted(scored, key=lambda each: sign * (each.metrics[benchmark.primary] or 0.0))
     shown = ordered[:MAX_SAMPLES]
     yield f"<h2>Samples</h2>\n<p class=soft>{evaluation.samples:,} in all: {counts}. {_order(len(shown), len(scored))} "
@@ -117,7 +117,7 @@ def comparison_html(
     for name, only in ((names[0], comparison.only_first), (names[1], comparison.only_second)):
         if only:
             yield f"<p class=bad>{len(only):,} samples are in {_text(name)} only, such as {_text(only[0])}.</p>\n"
-    changed = [each for each in comparison.samples if each.difference]
+    changed = [sample for sample in comparison.samples if sample.difference]
     shown = changed[:MAX_SAMPLES]
     yield f"<h2>Samples that differ</h2>\n<p class=soft>{_order(len(shown), len(changed))} by the loss in "
     yield f"{_text(comparison.primary)}. {_LEGEND}</p>\n"
@@ -128,7 +128,7 @@ def comparison_html(
         colour = "good" if gain > 0 else "bad"
         ids.append((sample.id, f"<span>{values}</span><span class={colour}>{sample.difference:+.4f}</span>"))
     sides = [
-        _Side(name, {each.id: each for each in of.scores}) for name, of in zip(names, (first, second), strict=True)
+        _Side(name, {score.id: score for score in of.scores}) for name, of in zip(names, (first, second), strict=True)
     ]
     yield from _samples(ids, sides, images)
     yield "</main>\n</body>\n</html>\n"
@@ -150,7 +150,7 @@ def sample_images(samples: Sequence[Sample]) -> Images:
             if b"%PDF-" in data[:1024]:
                 return None
             return encode_preview(decode_image(data, name=sample_id).pixels)
-        except PagemillError:  # the report is of texts; an image that is gone is said to be none
+        except PagemillError:  # the report compares texts; a deleted image is shown as missing
             return None
 
     return image
@@ -282,20 +282,20 @@ def _predicted(pair: Pair, truth: str) -> str:
         return f"<p class=none>empty</p>{note}"
     if pair.kind is Kind.HTML and (table := parse_table(pair.prediction)) is not None:
         return f"<div class=scroll>{_table_difference(parse_table(truth), table)}</div>{note}"
-    expected, said = truth, pair.prediction
+    expected, predicted = truth, pair.prediction
     if pair.kind is Kind.MARKDOWN:
-        expected, said = canonical(truth), canonical(pair.prediction)
-    body = difference_html(expected[:_MAX_TEXT], said[:_MAX_TEXT])
+        expected, predicted = canonical(truth), canonical(pair.prediction)
+    body = difference_html(expected[:_MAX_TEXT], predicted[:_MAX_TEXT])
     tables = _rendered(pair.kind, pair.prediction)
-    return f"<div class='text{_code(pair.kind)}'>{body}</div>{_cut(said)}{tables}{note}"
+    return f"<div class='text{_code(pair.kind)}'>{body}</div>{_cut(predicted)}{tables}{note}"
 
 
 def difference_html(truth: str, prediction: str) -> str:
     """A prediction with what it lacks and what it adds marked, word by word."""
-    said, predicted = _TOKEN.findall(truth), _TOKEN.findall(prediction)
+    expected, predicted = _TOKEN.findall(truth), _TOKEN.findall(prediction)
     pieces = []
-    for operation in Indel.opcodes(said, predicted):
-        lost = "".join(said[operation.src_start : operation.src_end])
+    for operation in Indel.opcodes(expected, predicted):
+        lost = "".join(expected[operation.src_start : operation.src_end])
         new = "".join(predicted[operation.dest_start : operation.dest_end])
         if operation.tag == "equal":
             pieces.append(_text(new))

@@ -77,7 +77,7 @@ def predict(
     if benchmark.kind is Kind.JSON and not options.settings.recognition.servers:
         raise UsageError(
             f"{benchmark.title} asks for fields, which a model behind a server extracts",
-            remedy="Name it with --server URL and --model, or score predictions with --predictions.",
+            remedy="Pass it with --server URL and --model, or score predictions with --predictions.",
         )
     folder = out / PREDICTIONS
     failures: dict[str, str] = {}
@@ -180,7 +180,7 @@ class _Place:
 def _stage(
     samples: Sequence[Sample], folder: Path, failures: dict[str, str], report: Callable[[int, int, str], object]
 ) -> dict[str, _Place]:
-    """Put the inputs of samples into a folder under names that tell them apart: links to files, and bytes of tables."""
+    """Put the inputs of samples into a folder under unique names: links to files, and bytes of tables."""
     with output_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     places: dict[str, _Place] = {}
@@ -250,11 +250,11 @@ def prediction_of(kind: Kind, page: PageResult) -> str:
     if kind is Kind.MARKDOWN:
         return page.markdown
     if kind is Kind.HTML:
-        tables = (each.content or "" for each in page.regions if each.content_format is ContentFormat.HTML)
+        tables = (region.content or "" for region in page.regions if region.content_format is ContentFormat.HTML)
         return next(tables, "")
     if kind is Kind.LATEX:
-        formulas = [each.content or "" for each in page.regions if each.label in FORMULAS]
-        if found := [each for each in formulas if each]:
+        formulas = [region.content or "" for region in page.regions if region.label in FORMULAS]
+        if found := [formula for formula in formulas if formula]:
             return "\n".join(found)
     return "\n".join(filter(None, map(plain_content, page.regions)))
 

@@ -60,7 +60,7 @@ class DpBench(base.Benchmark):
                 f"{path} is not a folder", remedy="Pass the folder that contains ground-truth/markdown."
             )
         folders = [path / "ground-truth" / "markdown", path / "markdown", path]
-        folder = next((each for each in folders if each.is_dir() and any(each.glob("*.md"))), None)
+        folder = next((folder for folder in folders if folder.is_dir() and any(folder.glob("*.md"))), None)
         if folder is None:
             raise InputError(f"{path} contains no ground-truth/markdown/*.md", remedy="Pass the published files.")
         samples = [

@@ -108,7 +108,7 @@ class _FieldBenchmark(base.Benchmark):
         for score in scores:
             for name, value in score.terms.get("fields", {}).items():
                 fields.setdefault(name, []).append(value)
-        values = [value for each in fields.values() for value in each]
+        values = [value for field in fields.values() for value in field]
         return {
             "field_similarity": base.mean(values, "mean over fields"),
             "fields_exact": base.mean([float(value == 1.0) for value in values], "share of fields"),

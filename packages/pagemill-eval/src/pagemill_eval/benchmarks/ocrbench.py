@@ -1,4 +1,4 @@
-"""OCRBench v1: questions about images, right if an answer is contained in what was said."""
+"""OCRBench v1: questions about images, right if an answer is contained in the prediction."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class OcrBench(base.Benchmark):
                 f"{path} has {len(questions)} questions, and the benchmark {len(samples)}",
                 remedy="Pass a file with an answer to each question, in their order.",
             )
-        answers = [None if each.predict is None else str(each.predict) for each in questions]
+        answers = [None if question.predict is None else str(question.predict) for question in questions]
         return lambda sample: Prediction(text=answers[int(sample.id)])
 
     def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
@@ -104,8 +104,8 @@ def is_correct(prediction: str, answers: Sequence[str], dataset: str) -> bool:
         text = text.strip().replace("\n", " ")
         return text.replace(" ", "") if dataset == _HANDWRITTEN_FORMULAS else text.lower()
 
-    said = normal(prediction)
-    return any(normal(answer) in said for answer in answers)
+    predicted = normal(prediction)
+    return any(normal(answer) in predicted for answer in answers)
 
 
 def _sample(number: int, question: _Question, image: base.Input | None) -> Sample:

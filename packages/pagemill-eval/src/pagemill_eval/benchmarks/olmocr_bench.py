@@ -118,7 +118,7 @@ class OlmOcrBench(base.Benchmark):
         for file in files:
             for test in read_json_lines(file, PageTest):
                 if test.id in ids:
-                    raise CorruptInputError(f"{file}: the test {test.id!r} comes twice", remedy="Correct the file.")
+                    raise CorruptInputError(f"{file}: the test {test.id!r} appears twice", remedy="Correct the file.")
                 ids.add(test.id)
                 pages[test.pdf, test.page].append(FileTest(file.stem, test))
                 if test.type == BASELINE:
@@ -332,7 +332,9 @@ def _has_formula(test: PageTest, markdown: str) -> bool | None:
         reference = render_equation(test.math)
         if reference is None:
             return None
-        renders = (render_equation(each) for each in sorted(equations, key=lambda each: -fuzz.ratio(each, test.math)))
+        renders = (
+            render_equation(equation) for equation in sorted(equations, key=lambda each: -fuzz.ratio(each, test.math))
+        )
         return any(render and compare_rendered_equations(reference, render) for render in renders)
     except Exception:  # no browser, or one that died: nothing is known about the formula
         return None

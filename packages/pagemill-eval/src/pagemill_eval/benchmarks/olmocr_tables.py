@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _MAX_COLUMNS = 1000
-"""Most columns that a cell may span, as in HTML."""
+"""Maximum number of columns that a cell may span, as in HTML."""
 _MAX_CELLS = 2**20
-"""Most cells of a table with its spans filled in (about 200 MB); a larger one is runaway output and has no cell."""
+"""Maximum number of cells of a table with its spans filled in (about 200 MB); a larger one is runaway output and has no
+cell."""
 
 
 @dataclass(slots=True)

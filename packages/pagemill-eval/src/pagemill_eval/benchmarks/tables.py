@@ -60,7 +60,7 @@ class _TableBenchmark(base.Benchmark):
     def load(self, path: Path) -> list[Sample]:
         """Tables of a folder with annotations and images, or of a file of annotations.
 
-        Where rows have a split and some are of the validation split, only those count.
+        Where rows have a split and some belong to the validation split, only those count.
         """
         file = one_file(path, self.annotations, "annotations")
         rows = list(_rows(file))

@@ -64,7 +64,7 @@ class UniMerNet(base.Benchmark):
                 )
         if not samples:
             raise InputError(
-                f"{folder} holds none of spe.txt, cpe.txt, sce.txt, hwe.txt",
+                f"{folder} contains none of spe.txt, cpe.txt, sce.txt, hwe.txt",
                 remedy="Unpack UniMER-Test.zip, and pass its folder.",
             )
         return base.checked_ids(samples, folder)
@@ -112,7 +112,7 @@ class UniMerNet(base.Benchmark):
         note = unavailable() or (f"{undrawn:,} true formulas cannot be drawn and do not count" if undrawn else "")
 
         def of_subsets(name: str, note: str = "") -> Figure:
-            values = [base.mean(base.scores_by_metric(each, name), "").value for each in subsets]
+            values = [base.mean(base.scores_by_metric(subset, name), "").value for subset in subsets]
             return base.mean(values, "mean of the subsets' means", note)
 
         return {
@@ -122,7 +122,7 @@ class UniMerNet(base.Benchmark):
             ),
             "edit_distance": of_subsets("edit_distance"),
             "bleu": base.mean(
-                [bleu(score.terms["bleu"] for score in each) for each in subsets if each],
+                [bleu(score.terms["bleu"] for score in subset) for subset in subsets if subset],
                 "mean of the subsets' BLEU",
             ),
             "edit_distance_samples": base.mean(base.scores_by_metric(scores, "edit_distance"), "mean over formulas"),

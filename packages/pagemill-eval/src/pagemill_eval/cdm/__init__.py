@@ -27,9 +27,9 @@ class CdmRules(NamedTuple):
     rounds: int
     """Rounds of RANSAC, each among the pairs that earlier ones left out."""
     minimum: int
-    """Most pairs that all hold; of more, as many make a trial."""
+    """Maximum number of pairs that all hold; of more, as many make a trial."""
     pixels: float
-    """Least distance from its place at which a token is left out."""
+    """Minimum distance from its place at which a token is left out."""
     trials: int
     seed: int
 
@@ -120,7 +120,7 @@ def _consistent(moved: NDArray[np.float64], still: NDArray[np.float64], rules: C
 
 
 def _ransac(moved: NDArray[np.float64], still: NDArray[np.float64], rules: CdmRules) -> NDArray[np.bool_]:
-    """The most pairs that one trial's translation and scale bring together; among as many the nearest."""
+    """Maximum number of pairs that one trial's translation and scale bring together; among as many the nearest."""
     random = np.random.default_rng(rules.seed)
     best, best_score = np.zeros(len(moved), np.bool_), (0, 0.0)
     for _ in range(rules.trials):

@@ -101,7 +101,7 @@ ENVIRONMENTS = {
     for left, right, columns, *names in map(str.split, _ENVIRONMENTS.strip().split("\n"))
     for name in names
 }
-"""Delimiters of environments, and the alignment of columns where they do not tell it."""
+"""Delimiters of environments, and the alignment of columns where they do not define it."""
 WITH_COLUMNS = frozenset(("array", "darray", "subarray", "tabular", "alignat", "alignedat"))
 DISPLAYED = frozenset(("aligned", "align", "alignat", "alignedat", "split", "eqnarray", "gathered", "gather", "dcases"))
 _SYNONYMS = r"""

@@ -71,7 +71,7 @@ def draw(formulas: Iterable[str]) -> dict[str, Drawing | str]:
         formulas: LaTeX, in delimiters or not.
 
     Returns:
-        By formula; in place of one that cannot be drawn, why.
+        By formula; instead of one that cannot be drawn, why.
     """
     found: dict[str, Drawing | str] = {}
     waiting: dict[str, Formula] = {}
@@ -109,8 +109,10 @@ def version() -> str:
     """The program that draws, for stamps of scores."""
     if unavailable():
         return "no LaTeX"
-    said = subprocess.run(["pdflatex", "--version"], capture_output=True, text=True, check=False, timeout=RUN_S).stdout
-    return " ".join(said.split("\n")[0].split()[:2])
+    banner = subprocess.run(
+        ["pdflatex", "--version"], capture_output=True, text=True, check=False, timeout=RUN_S
+    ).stdout
+    return " ".join(banner.split("\n")[0].split()[:2])
 
 
 def _draw_all(formulas: Sequence[Formula]) -> list[Drawing | str]:
@@ -134,7 +136,7 @@ def _draw_all(formulas: Sequence[Formula]) -> list[Drawing | str]:
             return _pages(folder / "formulas.pdf", formulas, errors)
     if number < 0 or len(formulas) == 1:
         return [reason] * len(formulas)
-    if ended or number == len(formulas) - 1:  # by any of them: what was said last is lost, or a font is not there
+    if ended or number == len(formulas) - 1:  # by any of them: the last output is lost, or a font is not there
         middle = len(formulas) // 2
         return [*_draw_all(formulas[:middle]), *_draw_all(formulas[middle:])]
     return [*_draw_all(formulas[:number]), reason, *_draw_all(formulas[number + 1 :])]

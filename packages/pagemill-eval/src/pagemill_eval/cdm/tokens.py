@@ -112,7 +112,7 @@ class _Reader:
             self._place += 1
         return self._words[self._place] if self._place < len(self._words) else ""
 
-    def _take(self) -> str:
+    def _consume(self) -> str:
         word = self.peek()
         self._place += 1
         return word
@@ -152,13 +152,13 @@ class _Reader:
         while True:
             rows[-1].append(self._sequence(depth, font))
             if (word := self.peek()) in _ROW_ENDS:
-                self._take()
+                self._consume()
                 self._takes("*")
                 if self._words[self._place : self._place + 1] == ["["]:  # a distance to the next row
                     self._raw("]")
                 rows.append([])
             elif word == "&" and columns:
-                self._take()
+                self._consume()
             else:
                 break
         if len(rows) > 1 and not "".join(rows[-1]).strip():
@@ -176,11 +176,11 @@ class _Reader:
         parts: list[str] = []
         while (word := self.peek()) and word != closer and word not in _ENDS:
             if word in SWITCHES:
-                self._take()
+                self._consume()
                 font = SWITCHES[word]
                 parts.append(word + " ")
             elif word in INFIX:
-                self._take()
+                self._consume()
                 above, below = "".join(parts), self._sequence(depth + 1, font, closer)
                 mark = self._mark("." if word == "\\atop" else INFIX[word])
                 return f"{mark}{INFIX[word]}{{{above}}}{{{below}}}{_OFF}"
@@ -193,7 +193,7 @@ class _Reader:
         before, nucleus, after = ("", "{}", "") if self.peek() in _SCRIPTS[:3] else self._nucleus(depth, font)
         low = high = limits = ""
         while (word := self.peek()) in _SCRIPTS:
-            self._take()
+            self._consume()
             if word[0] == "\\":
                 limits = word
             elif word == "'":
@@ -223,7 +223,7 @@ class _Reader:
         """What comes before it, itself, what comes after its scripts."""
         if depth > _DEEPEST:
             raise FormulaError("too deeply nested")
-        word = self._take()
+        word = self._consume()
         if word in ("\\operatorname", "\\mathrm") and (name := self._function()):
             word = f"\\{name}"
         if word in TEMPLATES:
@@ -311,7 +311,7 @@ class _Reader:
         return self._fenced(left, inner, right)
 
     def _delimiter(self) -> str:
-        word = {"<": "\\langle", ">": "\\rangle"}.get(word := self._take(), word)
+        word = {"<": "\\langle", ">": "\\rangle"}.get(word := self._consume(), word)
         if not word or not (word in "()[]|/." or word in ("\\{", "\\}", "\\|") or word[1:] in DELIMITERS):
             raise FormulaError("a delimiter is missing")
         return word
@@ -323,7 +323,7 @@ class _Reader:
             length = self._raw()
             return f"\\hspace{{{length}}}" if _LENGTH.fullmatch(length) else ""
         while self.peek() and self.peek() in "-.0123456789":
-            self._take()
+            self._consume()
         for _ in range(2):
             self._place += self.peek().isalpha()
         return ""
@@ -333,7 +333,7 @@ class _Reader:
         if depth > _DEEPEST:
             raise FormulaError("too deeply nested")
         if not self._takes("{"):
-            return self._letter(self._take(), depth)
+            return self._letter(self._consume(), depth)
         parts = []
         while self._place < len(self._words):
             word = self._words[self._place]

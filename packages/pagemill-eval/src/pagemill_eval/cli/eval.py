@@ -14,10 +14,11 @@ from rich.table import Table
 from pagemill.app.options import DirectoryOptions, ParseOptions
 from pagemill.cli.options import FOLDER, GroupedCommand, Name, choice, given, quiet_option, takes, under
 from pagemill.cli.progress import LenientConsole, ProgressBar, messages
-from pagemill.cli.wording import indented_json, number
+from pagemill.cli.wording import indented_json
 from pagemill.config.headings import OUTPUT
 from pagemill.config.machine import available_cores
 from pagemill.config.options import options_of
+from pagemill.document.shown import count
 from pagemill.errors import ExitCode, PagemillError
 from pagemill.sources.options import SourceOptions
 from pagemill.store.files import encoded, write_whole
@@ -135,7 +136,7 @@ def run_benchmark(
     """  # noqa: D301 - click wants the control character
     console = messages(quiet=quiet)
     if predictions is not None and (parsing := _flags_of_parsing()):
-        raise click.UsageError(f"--predictions scores what is there: leave out {' and '.join(parsing)}")
+        raise click.UsageError(f"--predictions parses nothing: leave out {' and '.join(parsing)}")
     benchmark = benchmarks.create(benchmark_name)
     place = benchmark_data(benchmark, data, console.note)
     samples = benchmark.load(place)[:first]
@@ -178,7 +179,7 @@ def _flags_of_parsing() -> list[str]:
 
 def _print_result(benchmark: Benchmark, result: Evaluation) -> None:
     console = _console()
-    title = f"{benchmark.title}, {number(result.samples, 'sample')}, {result.rules.value} rules"
+    title = f"{benchmark.title}, {count(result.samples, 'sample')}, {result.rules.value} rules"
     console.print(
         _figures(title, ["value", "values", "of"], ((name, _row(each)) for name, each in result.figures.items()))
     )
@@ -195,7 +196,7 @@ def _print_result(benchmark: Benchmark, result: Evaluation) -> None:
 
 def _not_in_full(result: Evaluation) -> dict[str, str]:
     """Reasons by sample: a prediction that is too long or has a table too large for its metric."""
-    return {each.id: each.error for each in result.scores if each.status is Status.SCORED and each.error}
+    return {score.id: score.error for score in result.scores if score.status is Status.SCORED and score.error}
 
 
 def _print_unscored(result: Evaluation, console: LenientConsole) -> None:
@@ -203,13 +204,13 @@ def _print_unscored(result: Evaluation, console: LenientConsole) -> None:
     if partly:
         example = next(iter(partly))
         console.print_line(
-            f"{number(len(partly), 'prediction')} not scored in full, such as {example}: {partly[example]}"
+            f"{count(len(partly), 'prediction')} not scored in full, such as {example}: {partly[example]}"
         )
     for what, ids in (("missing", result.missing), ("failed", list(result.failed))):
         if ids:
             more = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
             reason = f": {result.failed[ids[0]]}" if what == "failed" and len(ids) == 1 else ""
-            console.print_line(f"{number(len(ids), 'prediction')} {what}: {', '.join(ids[:_NAMED])}{more}{reason}")
+            console.print_line(f"{count(len(ids), 'prediction')} {what}: {', '.join(ids[:_NAMED])}{more}{reason}")
 
 
 @command.command("compare")
@@ -254,23 +255,23 @@ def _print_comparison(comparison: ResultComparison, names: tuple[str, str]) -> N
     head = [*names, "difference", f"{comparison.confidence:.0%} interval", "better", "worse", "samples"]
     rows = (
         (
-            each.metric,
+            metric.metric,
             [
-                *(f"{each.first:.4f}", f"{each.second:.4f}", f"{each.difference:+.4f}"),
-                f"{each.low:+.4f} to {each.high:+.4f}",
-                *(f"{each.better:,}", f"{each.worse:,}", f"{each.samples:,}"),
+                *(f"{metric.first:.4f}", f"{metric.second:.4f}", f"{metric.difference:+.4f}"),
+                f"{metric.low:+.4f} to {metric.high:+.4f}",
+                *(f"{metric.better:,}", f"{metric.worse:,}", f"{metric.samples:,}"),
             ],
         )
-        for each in comparison.metrics
+        for metric in comparison.metrics
     )
     console.print(_figures(f"{comparison.benchmark}: means over samples, paired bootstrap", head, rows))
-    worst = [each for each in comparison.samples if each.difference][:_SHOWN]
+    worst = [sample for sample in comparison.samples if sample.difference][:_SHOWN]
     if worst:
         values = ((each.id, [f"{each.first:.4f}", f"{each.second:.4f}", f"{each.difference:+.4f}"]) for each in worst)
         console.print(_figures(f"largest losses, {comparison.primary}", [*names, "difference"], values))
     for name, only in zip(names, (comparison.only_first, comparison.only_second), strict=True):
         if only:
-            click.echo(f"{number(len(only), 'sample')} in {name} only: {', '.join(only[:_NAMED])}", err=True)
+            click.echo(f"{count(len(only), 'sample')} in {name} only: {', '.join(only[:_NAMED])}", err=True)
 
 
 def _console() -> Console:

@@ -156,10 +156,15 @@ def _print(result: RetrievalResult, comparisons: list[Comparison]) -> None:
     if comparisons:
         compared = [
             (
-                *(f"{each.part}, {each.measure}", f"{each.mean:.3f}", f"{each.other:.3f}", f"{each.difference:+.3f}"),
-                *(f"{each.p_value:.4f}", str(each.better), str(each.worse)),
+                *(
+                    f"{comparison.part}, {comparison.measure}",
+                    f"{comparison.mean:.3f}",
+                    f"{comparison.other:.3f}",
+                    f"{comparison.difference:+.3f}",
+                ),
+                *(f"{comparison.p_value:.4f}", str(comparison.better), str(comparison.worse)),
             )
-            for each in comparisons
+            for comparison in comparisons
         ]
         columns = ("", "this", "other", "difference", "p", "better", "worse")
         console.print(_table("Compared query by query: paired randomisation test", columns, compared))
@@ -179,7 +184,10 @@ def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) ->
 
 def _notes(result: RetrievalResult) -> list[str]:
     notes = [f"scorer: {result.scorer}; depth {result.depth} pages; queries without a result count as 0"]
-    duplicates = [f"{each.page_id} ({', '.join(each.duplicates[:_EXAMPLES])})" for each in result.near_duplicates]
+    duplicates = [
+        f"{near_duplicate.page_id} ({', '.join(near_duplicate.duplicates[:_EXAMPLES])})"
+        for near_duplicate in result.near_duplicates
+    ]
     for what, pages in (
         ("that have near-duplicates", duplicates),
         ("that are not in the index", result.unknown_pages),

@@ -58,7 +58,7 @@ class OmniDocBenchV15(Benchmark):
     hub_id: ClassVar[str | None] = "opendatalab/OmniDocBench"
     hub_files: ClassVar[tuple[str, ...]] = ("OmniDocBench.json", "images/*")
     most_nodes: ClassVar[int | None] = None
-    """Most nodes of a table that is scored, if the official scorer gives up earlier than TEDS has to."""
+    """Maximum number of nodes of a table that is scored, if the official scorer gives up earlier than TEDS has to."""
     image_folders: ClassVar[tuple[str, ...]] = ("images",)
     skips_missing: ClassVar[bool] = True
     """Whether the official scorer leaves a page without a prediction out."""
@@ -100,7 +100,7 @@ class OmniDocBenchV15(Benchmark):
         return checked_ids(samples, file)
 
     def _image(self, folder: Path, name: str) -> Input | None:
-        places = (folder / each / name for each in (*self.image_folders, "."))
+        places = (folder / image_folder / name for image_folder in (*self.image_folders, "."))
         return next((Input(path=place) for place in places if place.is_file()), None)
 
     def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
@@ -157,13 +157,13 @@ class OmniDocBenchV15(Benchmark):
         """Mean of the components in percent."""
         digits = 3 if self.rounds_components else 15
         values = [None if text.value is None else (1 - round(text.value, digits)) * 100]
-        values += [None if each.value is None else round(each.value * 100, digits) for each in others]
+        values += [None if other.value is None else round(other.value * 100, digits) for other in others]
         known = [value for value in values if value is not None]
         aggregation = "mean of components"
         if len(known) < len(values):
             note = note if note.startswith("unavailable") else "a component is missing"
             return Figure(value=None, samples=0, aggregation=aggregation, note=note)
-        samples = max(each.samples for each in (text, *others))
+        samples = max(other.samples for other in (text, *others))
         return Figure(value=math.fsum(known) / len(known), samples=samples, aggregation=aggregation, note=note)
 
 
@@ -246,7 +246,7 @@ def edit_ratio(pairs: Sequence[TextPair]) -> float | None:
 def _error_rate(pairs: Sequence[TextPair]) -> float | None:
     texts = [(normalise(pair.raw_prediction), normalise(pair.raw_truth)) for pair in pairs]
     length = sum(len(truth) for _, truth in texts)
-    return sum(Levenshtein.distance(*each) for each in texts) / length if length else None
+    return sum(Levenshtein.distance(*text) for text in texts) / length if length else None
 
 
 def _shown(pair: TextPair, kind: Kind, note: str = "") -> Pair:
@@ -276,8 +276,8 @@ def _teds(truth: str, predicted: str, benchmark: OmniDocBenchV15) -> tuple[float
 
 def _whole(scores: Iterable[SampleScore]) -> Figure:
     terms = [score.terms for score in scores if score.terms.get("texts")]
-    length = sum(each["length"] for each in terms)
-    value = sum(each["distance"] for each in terms) / length if length else None
+    length = sum(term["length"] for term in terms)
+    value = sum(term["distance"] for term in terms) / length if length else None
     return Figure(
         value=value,
         samples=len(terms),

@@ -77,19 +77,19 @@ class MarkdownReader:
     def elements(self, markdown: str) -> list[Element]:
         """The elements, in the order in which they start."""
         self._rest = self.cleaned(markdown)
-        self._take(Category.LATEX_TABLE, _latex_tables(self._rest))
-        self._take(Category.HTML_TABLE, _outermost(self._rest, _HTML))
-        self._take_formulas()
+        self._extract(Category.LATEX_TABLE, _latex_tables(self._rest))
+        self._extract(Category.HTML_TABLE, _outermost(self._rest, _HTML))
+        self._extract_formulas()
         if len(_markdown_tables(self._rest + "\n")) > 1:
             self._rest = _with_html_tables(self._rest)
             tables = _HTML_TABLE.finditer(self._rest, 0, up_to_last("</table>", self._rest))
-            self._take(Category.HTML_TABLE, [match.span() for match in tables])
+            self._extract(Category.HTML_TABLE, [match.span() for match in tables])
         for match in _CODE.finditer(self._rest):
             self._found.append(Element(Category.TEXT, match[2].strip(), match.start(), end=match.end()))
         self._rest = _CODE.sub(lambda match: " " * len(match[0]), self._rest)
         for pattern in _UNWRAPPED:
             self._rest = substituted(pattern, "}", r"\1", self._rest)
-        self._take_text()
+        self._extract_text()
         return sorted(self._found, key=lambda element: element.start)
 
     def cleaned(self, markdown: str) -> str:
@@ -113,13 +113,13 @@ class MarkdownReader:
             return [replace(text, category=Category.EQUATION)] if content.replace("$", "").strip() else []
         return [text]
 
-    def _take(self, category: Category, spans: Sequence[tuple[int, int]]) -> None:
+    def _extract(self, category: Category, spans: Sequence[tuple[int, int]]) -> None:
         for start, end in spans:
             content = self._rest[start:end]
             self._found += self.table(Element(category, content, start, end=start + len(content)))
             self._rest = replaced(self._rest, [(start, end)], " ")
 
-    def _take_formulas(self) -> None:
+    def _extract_formulas(self) -> None:
         displayed: list[tuple[int, int]] = []
         for start, end, _ in delimited(self._rest, _FORMULAS):
             line = " ".join(self._rest[start:end].strip().split("\n"))
@@ -131,7 +131,7 @@ class MarkdownReader:
                 displayed.append((start, end))
         self._rest = replaced(self._rest, displayed, " ")
 
-    def _take_text(self) -> None:
+    def _extract_text(self) -> None:
         start = 0
         separator = "\n\n" if "\n\n" in self._rest else "\n"
         for piece in self._rest.split(separator):

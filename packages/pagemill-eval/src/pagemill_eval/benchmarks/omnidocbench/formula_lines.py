@@ -44,7 +44,7 @@ _WORDS = re.compile(r"\\(?:text|mathrm|operatorname)\s*\{")
 _DEEPEST = 50
 """Environments inside each other, in which cases are looked for: real formulas have up to three."""
 _CONTEXT = 200
-"""Characters behind ``cases`` that tell whether they are steps of a proof."""
+"""Characters behind ``cases`` that show whether they are steps of a proof."""
 
 
 @dataclass(frozen=True, slots=True)

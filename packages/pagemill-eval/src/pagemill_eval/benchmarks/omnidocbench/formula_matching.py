@@ -39,7 +39,7 @@ _Cost = tuple[float, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Formula:
-    """A predicted formula or a part of it, and the number of what it is of."""
+    """A predicted formula or a part of it, and the number of its element."""
 
     element: Element
     source: int
@@ -182,7 +182,7 @@ class _Ways:
         return one_array(filter(None, map(self._rules.bare, contents)))
 
     def _one_to_one(self, formulas: _Formulas) -> list[Match]:
-        """Least total distance, where a formula without a partner costs 1 on either side."""
+        """Minimum total distance, where a formula without a partner costs 1 on either side."""
         lines, pieces = len(self._true_texts), len(formulas.texts)
         costs = np.ones((lines + pieces, lines + pieces))
         costs[lines:, pieces:] = 0.0
@@ -223,7 +223,7 @@ class _Ways:
                 yield _Way(self._cheapest_in_order(formulas, with_gaps), formulas, arrays)
 
     def _cheapest_in_order(self, formulas: _Formulas, with_gaps: bool) -> list[Match]:
-        """Least total distance of pairs in the same order, of one formula of the truth and a run of predicted ones."""
+        """Minimum total distance of pairs in the same order: one true formula, and a run of predicted ones."""
         lines, pieces = len(self._true_texts), len(formulas.texts)
         find = _Runs(formulas, lines, with_gaps)
         runs = [list(find.of(start)) for start in range(pieces)]

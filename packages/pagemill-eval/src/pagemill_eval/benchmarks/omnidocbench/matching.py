@@ -23,7 +23,7 @@ FORMULAS = frozenset({FORMULA, Category.EQUATION, Category.FOUND_FORMULA, Catego
 MAX_WINDOW_STEPS = 1e10
 """Work of one page's window distances, after which it is matched one to one, as the official scorer does after 30 s.
 
-In steps of 64 characters: 150 lines and 600 pieces of 70 characters are nearly 1e10 and take 3 s. A count in place of a
+In steps of 64 characters: 150 lines and 600 pieces of 70 characters are nearly 1e10 and take 3 s. A count instead of a
 time limit gives the same score on every machine.
 """
 _CALL_STEPS = 200
@@ -74,10 +74,10 @@ class MatchRules:
     attaches_formulas: bool
     """Whether a formula can be found within a longer piece."""
     longest_run: int
-    """Most pieces of one line."""
+    """Maximum number of pieces of one line."""
     window_steps: float
     """Work of one page's window distances, after which it is matched one to one."""
-    tells_ignored: bool = False
+    reports_ignored: bool = False
     """Whether ignored elements of the truth that have a prediction are matches, too."""
 
 
@@ -129,7 +129,7 @@ def quick_match(
     if len(pool.truth) == len(pool.predicted) == 1:
         return [pool.match([0], [0])]
     lines = [index for index in range(len(pool.truth)) if not pool.is_ignored(index)]
-    kept, told = _not_ignored(pool) if pool.predicted else ([], [])
+    kept, ignored = _not_ignored(pool) if pool.predicted else ([], [])
     if not lines or not kept:
         return [pool.match([index], []) for index in lines]
     try:
@@ -147,7 +147,7 @@ def quick_match(
         pool.match([lines[at] for at in line_group], [kept[at] for at in piece_group], is_left=is_left)
         for line_group, piece_group, is_left in groups
     ]
-    return [*matches, *(pool.match([line], [piece]) for line, piece in told if rules.tells_ignored)]
+    return [*matches, *(pool.match([line], [piece]) for line, piece in ignored if rules.reports_ignored)]
 
 
 class _Pool:
@@ -203,7 +203,8 @@ class _Pool:
 def normalised(elements: Sequence[Element], rules: MatchRules) -> tuple[list[str], list[Element]]:
     """Normalised contents of elements, and the elements, without those of which nothing is left."""
     texts = [
-        (rules.normal_formula if each.category in FORMULAS else rules.normal_text)(each.content) for each in elements
+        (rules.normal_formula if element.category in FORMULAS else rules.normal_text)(element.content)
+        for element in elements
     ]
     kept = [index for index, text in enumerate(texts) if text]
     return [texts[index] for index in kept], [elements[index] for index in kept]
@@ -321,7 +322,7 @@ class _Windows:
 
 
 def window_distance(piece: str, text: str, limit: float) -> float | None:
-    """Least edit distance of a piece to the stretches of its length in a text, over that length.
+    """Minimum edit distance of a piece to the stretches of its length in a text, over that length.
 
     Args:
         piece: Not empty.

@@ -31,7 +31,7 @@ class MdpBench(OmniDocBenchV15):
     )
 
     def load(self, path: Path) -> list[Sample]:
-        """Pages of the published JSON file; an image's name tells its language, and a longer name a photograph."""
+        """Pages of the published JSON file; an image's name gives its language, and a longer name a photograph."""
         samples = []
         for sample in super().load(path):
             stem = PurePosixPath(sample.id).stem

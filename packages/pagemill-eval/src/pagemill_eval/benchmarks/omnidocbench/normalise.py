@@ -89,7 +89,7 @@ def latex_to_text(latex: str) -> str | None:
 def _latex_converter() -> Any:
     from pylatexenc.latex2text import LatexNodes2Text
 
-    logging.getLogger("pylatexenc").addHandler(logging.NullHandler())  # malformed input is no news here
+    logging.getLogger("pylatexenc").addHandler(logging.NullHandler())  # malformed input is not news here
     return LatexNodes2Text()
 
 

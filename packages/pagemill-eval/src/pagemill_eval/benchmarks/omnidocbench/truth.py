@@ -78,12 +78,12 @@ def true_elements(
 
     Args:
         page: From the published file.
-        repeat: In a chain of three the middle one comes twice, as in v1.5.
+        repeat: In a chain of three the middle one appears twice, as in v1.5.
         without: Ids of elements to leave out, with all that they are one element with.
     """
     chains = _chains(page) if repeat else _groups(page)
     gone = {each for chain in chains if set(chain) & set(without) for each in chain} | set(without)
-    kept = [each for each in page.layout_dets if each.anno_id not in gone]
+    kept = [detection for detection in page.layout_dets if detection.anno_id not in gone]
     return _pooled(kept, [chain for chain in chains if not set(chain) & gone])
 
 
@@ -98,7 +98,7 @@ def _pooled(
             content = "".join(member.text or member.content for member in members)
             merged.append(Element(members[0].category_type, content, members[0].order or 0))
     parts = {each for chain in chains for each in chain}
-    lone = [each for each in detections if each.anno_id is None or each.anno_id not in parts]
+    lone = [detection for detection in detections if detection.anno_id is None or detection.anno_id not in parts]
     single = [Element(each.category_type, each.content, each.order or 0) for each in lone]
     pool = _in_order([*single, *merged])
     return [each for each in pool if each.category != TABLE], [each for each in pool if each.category == TABLE]
@@ -107,7 +107,9 @@ def _pooled(
 def _in_order(elements: Sequence[Element]) -> list[Element]:
     """Those that count, the ones without a place in reading order first."""
     ranks = {category: rank for rank, category in enumerate(_POOLED)}
-    by_category = sorted((each for each in elements if each.category in ranks), key=lambda each: ranks[each.category])
+    by_category = sorted(
+        (element for element in elements if element.category in ranks), key=lambda each: ranks[each.category]
+    )
     return sorted(by_category, key=lambda each: each.start)
 
 
@@ -147,7 +149,9 @@ def composed(page: Page) -> Page:
         return text if text is None else unicodedata.normalize("NFC", text)
 
     detections = [
-        msgspec.structs.replace(each, text=nfc(each.text), latex=nfc(each.latex), html=nfc(each.html))
-        for each in page.layout_dets
+        msgspec.structs.replace(
+            detection, text=nfc(detection.text), latex=nfc(detection.latex), html=nfc(detection.html)
+        )
+        for detection in page.layout_dets
     ]
     return msgspec.structs.replace(page, layout_dets=detections)

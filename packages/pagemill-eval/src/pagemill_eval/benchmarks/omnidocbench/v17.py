@@ -36,7 +36,7 @@ V17 = MatchRules(
     attaches_formulas=False,
     longest_run=160,
     window_steps=10 * MAX_WINDOW_STEPS,
-    tells_ignored=True,
+    reports_ignored=True,
 )
 
 
@@ -73,7 +73,9 @@ def match_page(page: Page, markdown: str, rules: Rules = Rules.OFFICIAL) -> Page
         markdown: The prediction.
         rules: The official ones lose the place of a page's first predicted table.
     """
-    ignored = {each.anno_id for each in page.layout_dets if each.ignore and each.anno_id is not None}
+    ignored = {
+        detection.anno_id for detection in page.layout_dets if detection.ignore and detection.anno_id is not None
+    }
     text, tables = true_elements(page, repeat=False, without=ignored)
     elements = LaterReader().elements(markdown)
     predicted = [element for element in elements if element.category == Category.HTML_TABLE]
@@ -92,7 +94,7 @@ def match_page(page: Page, markdown: str, rules: Rules = Rules.OFFICIAL) -> Page
         [match for match in matches if match.truth_category == FORMULA],
         V17,
     )
-    counted = {each.category_type for each in page.layout_dets if not each.ignore}
+    counted = {detection.category_type for detection in page.layout_dets if not detection.ignore}
     lost = any(element.category == Category.LATEX_TABLE for element in elements)
     return PageMatch(
         texts=[_pair(match) for match in texts],

@@ -105,7 +105,9 @@ class LaterReader(MarkdownReader):
 
     def elements(self, markdown: str) -> list[Element]:
         """The elements, in the order in which they start, without formulas within text that are a name or a number."""
-        return [each for each in super().elements(markdown) if not (each.inline and _is_label(each.content))]
+        return [
+            element for element in super().elements(markdown) if not (element.inline and _is_label(element.content))
+        ]
 
     def cleaned(self, markdown: str) -> str:
         """Spaces stand for images; their descriptions may be formulas, and paragraphs that describe them hold none."""

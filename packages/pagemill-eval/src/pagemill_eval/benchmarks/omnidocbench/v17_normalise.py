@@ -60,8 +60,8 @@ _LETTERS = (
     *("omega ω", "delta δ", "Delta Δ", "epsilon ε", "varepsilon ε", "phi φ", "varphi φ", "tau τ", "partial ∂"),
 )
 _CELL_COMMANDS = [
-    each.split()
-    for each in (
+    letter.split()
+    for letter in (
         *("checkmark √", "checked √", "surd √", "times ×", "xmark ×", "crossmark ×", "pm ±", "mp ∓"),
         *_LETTERS,
         *("varnothing ∅", "emptyset ∅", "sim ～"),
