@@ -86,7 +86,7 @@ def shapes_of(lines: Sequence[Pixels], others: Sequence[Pixels]) -> list[Shapes]
     alike = (shared > 0) & (shared >= _ALIKE * (ink[:count, None] + ink - shared))
     twins = alike & (np.abs(proportions[:count, None] - proportions) <= np.log(_SAME_PROPORTIONS))
     twins[np.arange(count), np.arange(count)] = False
-    places = np.array([place for place, _ in found])
+    places = np.array([place for place, _ in found], dtype=np.intp)
     own = np.bincount(places, minlength=len(lines)), np.bincount(places, twins.any(axis=1), minlength=len(lines))
     return [Shapes(int(shapes), int(with_twin)) for shapes, with_twin in zip(*own, strict=True)]
 

@@ -650,12 +650,12 @@ def _runs_across(quad: Quad) -> bool:
 def _record(line: Line, *, across: bool) -> TextLine:
     corners = np.asarray(line.quad)
     edges = np.abs(corners - np.roll(corners, 1, axis=0))
-    is_head_down = corners[1, 0] < corners[0, 0]
+    backwards = corners[1, 0] < corners[0, 0]
     engine = line.engine.split(":")[0]
     return TextLine(
         text=line.text.text,
         box=_box(line.quad, 0.0, 1.0),
-        polygon=line.quad if across or is_head_down or (edges > 1).all(axis=1).any() else None,
+        polygon=line.quad if across or backwards or (edges > 1).all(axis=1).any() else None,
         confidence=expected_right(engine, line.text.confidence * (1 - line.unread)),
         engine=engine,
         words=tuple(Word(text, _box(line.quad, start, end)) for text, start, end in line.text.word_spans),

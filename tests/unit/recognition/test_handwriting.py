@@ -50,6 +50,12 @@ def test_a_line_by_hand_is_told_from_those_in_print() -> None:
     assert verdicts(lines(None, 2), []) == [False, False]  # a title page, perhaps
 
 
+def test_a_line_without_shapes_is_not_judged() -> None:
+    blank = np.full((48, 820, 3), 245, np.uint8)
+    assert verdicts([blank], lines(12)) == [False]
+    assert verdicts([], lines(12)) == []
+
+
 def test_ideographs_seldom_repeat() -> None:
     assert not any(verdicts(lines(None, 4), [], of_few=True))
     assert all(verdicts(lines(None, 8), [], of_few=True))
