@@ -343,7 +343,7 @@ class PageReader:
         self, page: Pixels, found: list[DetectedLine], bends: bool
     ) -> tuple[list[Line], dict[str, float]]:
         """Read all lines with the primary engine, and detect the scripts of a sample by its looks."""
-        found = await self._services.compute(cut_at_gutters, page, found)
+        found = await self._services.compute(cut_at_gutters, page, found, bends=bends)
         quads = [reading_quad(line.polygon) for line in found]
         images = await self._services.compute(_cut, page, quads)
         if bends:
