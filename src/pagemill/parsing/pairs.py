@@ -27,6 +27,7 @@ from pagemill.tables.table import Cell, Table, build_table
 SOURCE = "pairs"
 """``DetectedRegion.source`` of the regions found here."""
 _LEADER = re.compile(r"(?:[.·․‥…]\s?){2,}|…")
+_DOTS = " ·․‥…"
 _NUMBER = re.compile(r"[-−(]?\D{0,4}\d[\d.,:'’ ]*\D{0,4}")
 """A number with its currency, a mark of its tax; times and dates, too."""
 _ROMAN = re.compile(r"[ivxlc]{1,6}", re.IGNORECASE)
@@ -188,7 +189,7 @@ def _at_leaders(text: str, box: Box, index: int) -> list[_Chunk]:
     width, start, led = (x2 - x1) / max(1, len(text)), 0, False
     for match in [*_LEADER.finditer(text), None]:
         end = match.start() if match else len(text)
-        part = text[start:end].strip()
+        part = text[start:end].strip().lstrip(_DOTS)  # one or two of a leader may be left
         if any(map(str.isalnum, part)):
             right = x2 if match is None else x1 + end * width
             left = max(x1, x2 - 0.6 * (y2 - y1) * len(part)) if led and match is None else x1 + start * width

@@ -77,6 +77,8 @@ def test_leaders_that_were_read_are_cut_off() -> None:
     ]
     ((label, grid),) = found_in(lines, [])
     assert (label, grid) == (Label.CONTENT, [["A", "1"], ["B", "2"], ["C", "3"], ["D", "4"]])
+    lines = pairs_of(tuple((label, f"· {page}") for page, (label, _) in enumerate(GOODS, start=1)))
+    assert [row[1] for row in found_in(lines, [])[0][1]] == ["1", "2", "3", "4"]
 
 
 @pytest.mark.parametrize(

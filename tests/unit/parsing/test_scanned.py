@@ -39,13 +39,14 @@ def rows(markdown: str) -> list[list[str]]:
 @pytest.mark.parametrize(("font", "contrast", "skew"), [("Courier", 1.0, 0.0), ("Times-Roman", 0.45, -1.2)])
 def test_the_rows_of_a_receipt_stay_rows(tmp_path, font, contrast, skew):
     sheet = Sheet()
-    sheet.put(110, 80, "QUAY STORES", font, 12)
+    sheet.put(110, 80, "QUAY STORES", font, 18)
     for number, (label, value) in enumerate(GOODS):
         sheet.put(72, 120 + 13 * number + 6 * (number == 6), label, font, 10)
         sheet.right(280, 120 + 13 * number + 6 * (number == 6), value, font, 10)
     sheet.put(72, 240, "Thank you", font, 10)
-    found = rows(scanned_markdown(sheet, tmp_path, dpi=150, contrast=contrast, skew=skew))
-    assert all([label, value] in found for label, value in GOODS)
+    markdown = scanned_markdown(sheet, tmp_path, dpi=150, contrast=contrast, skew=skew)
+    assert all([label, value] in rows(markdown) for label, value in GOODS)
+    assert "# QUAY STORES\n" in markdown, "it is larger than the rows"
 
 
 @pytest.mark.parametrize(("bold", "ruled"), [(True, False), (False, True)])

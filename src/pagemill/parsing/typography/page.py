@@ -58,6 +58,7 @@ def typographic_blocks(
     shown: Sequence[Block],
     size: tuple[int, int],
     page_number: int | None,
+    rows: Sequence[TextLine] = (),
     *,
     written: bool = True,
     with_heads: bool = True,
@@ -70,6 +71,7 @@ def typographic_blocks(
         shown: Pictures and formulas, which take their places among the text. Text in a picture is its lettering.
         size: Width and height of the page in pixels.
         page_number: From 1, where it is known.
+        rows: Lines of tables among what is shown, whose size is that of text, too.
         written: Whether the lines are in the order in which they were written; else in that in which they are read.
         with_heads: Whether turned lines may be heads of columns.
     """
@@ -105,10 +107,10 @@ def typographic_blocks(
         pieces = _with_code_from_left(pieces, width)
     for place, block in enumerate(pictures):
         block.inner_lines = tuple(line for line, picture in zip(level, lettering, strict=True) if picture == place)
-    page = _Page(layer, pieces, width, height, mirrored=mirrored, page_number=page_number)
+    page = _Page(layer, pieces, width, height, mirrored=mirrored, page_number=page_number, rows=rows)
     blocks = page.blocks([*shown, *tables])
     if not are_of_tables(blocks, heads):
-        return typographic_blocks(layer, lines, shown, size, page_number, written=written, with_heads=False)
+        return typographic_blocks(layer, lines, shown, size, page_number, rows, written=written, with_heads=False)
     restore_turned(blocks, heads)
     blocks += [_turned_block(line, body) for line in turned]
     return _with_furniture(blocks, furniture, height, width, mirrored)
@@ -193,6 +195,7 @@ class _Page:
         *,
         mirrored: bool,
         page_number: int | None,
+        rows: Sequence[TextLine] = (),
     ) -> None:
         self._layer, self._pieces = layer, pieces
         self._width, self._height, self._mirrored = width, height, mirrored
@@ -201,7 +204,8 @@ class _Page:
         self._initials: list[tuple[Piece, list[Piece]]] = []
         self._words = words_of(piece.text for piece in pieces)
         self._korean = korean_words(piece.text for piece in pieces)
-        self._body, self._body_style, self._body_bold = body_of(pieces, layer.styles)
+        others = pieces_of(rows, width, right_to_left=mirrored)
+        self._body, self._body_style, self._body_bold = body_of([*pieces, *others], layer.styles)
         give_body_size(pieces, self._body)
         mark_cut_words(pieces, self._words, self._korean)
         self._drawn = drawn_rules(layer.strokes, (box for box, _ in layer.fills), width, mirrored=mirrored)
