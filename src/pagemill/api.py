@@ -185,7 +185,7 @@ def extract(
     """Extract the values that a schema describes, each with its page and box.
 
     Args:
-        source: What :func:`stream` takes; or a run directory, which is not parsed again.
+        source: A source as for :func:`stream`; or a run directory, which is not parsed again.
         schema: A pydantic model, a msgspec struct, a dataclass, a JSON Schema, or the path of one.
         images: Send the images of the pages with their text.
         **options: As of :func:`stream`. ``recognition`` names the model and its servers.
@@ -223,7 +223,7 @@ def extract(
 
 
 def _options(function: str, given: Mapping[str, Any], keywords: type) -> ParseOptions:
-    """The settings that keyword arguments stand for.
+    """The settings from keyword arguments.
 
     Raises:
         TypeError: There is no such keyword.
@@ -318,7 +318,7 @@ def _document(parsed: Sequence[ParsedPage]) -> Document:
 
 
 def _inputs(source: Source | Sequence[Source]) -> list[str | Path | bytes]:
-    """What the runtime takes, of one source or several.
+    """The inputs of the runtime for one or several sources.
 
     Raises:
         UsageError: A source has another type.
@@ -402,7 +402,7 @@ def _python_words() -> Iterator[None]:
 
 
 def _in_python_words(page: ParsedPage) -> ParsedPage:
-    """A page whose errors speak as :func:`_python_words`."""
+    """A page whose errors are worded by :func:`_python_words`."""
     page.record.errors = [
         msgspec.structs.replace(
             error,

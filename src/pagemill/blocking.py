@@ -46,7 +46,7 @@ class LoopThread:
     A context manager. Nobody has to close it: its thread ends with the object, and with the interpreter.
 
     Args:
-        name: Of the thread.
+        name: Name of the thread.
         at_end: Awaited at the end, when no other coroutine runs any more.
     """
 

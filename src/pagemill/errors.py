@@ -37,14 +37,14 @@ class PagemillError(Exception):
     """Base of all errors that pagemill raises on purpose.
 
     Args:
-        message: What went wrong, with the name of the file, page or option concerned.
-        remedy: What the user can do about it; None if the message is enough.
+        message: The error, with the name of the file, page or option concerned.
+        remedy: Advice for the user; None if the message is enough.
     """
 
     exit_code: ExitCode = ExitCode.INTERNAL
     category: str = "internal"
     retryable: bool = True
-    """Whether an isolated retry of a page that failed so may succeed."""
+    """Whether an isolated retry of the failed page may succeed."""
 
     def __init__(self, message: str, *, remedy: str | None = None) -> None:
         super().__init__(message)
@@ -111,7 +111,7 @@ class EmptyPageError(InputError):
 
 
 class EncryptedError(PagemillError):
-    """A document needs a password, or the one given is wrong."""
+    """A password is missing or wrong."""
 
     exit_code = ExitCode.ENCRYPTED
     category = "encrypted"
@@ -203,7 +203,7 @@ class ServerError(PagemillError):
 
 
 FATAL = (NetworkError, OutputError, UsageError, MissingDependencyError)
-"""Errors of one item that every further one would raise as well: work on many ends with them."""
+"""Errors that every further item would raise as well: they end the work on many items."""
 
 
 def lacks_extra(message: str, extra: str) -> MissingDependencyError:
@@ -228,12 +228,14 @@ def is_out_of_memory(error: BaseException) -> bool:
     Knows ``MemoryError``, ``torch.OutOfMemoryError`` (by its name: nothing is imported for it), and the messages of
     ONNX Runtime, CUDA's libraries and OpenCV, which raise a general class for it.
     """
+    # By name: importing PyTorch to compare a class would take seconds.
     names = {kind.__name__ for kind in type(error).__mro__}
     return bool(names & {"MemoryError", "OutOfMemoryError"}) or _OUT_OF_MEMORY.search(str(error)) is not None
 
 
 def is_no_space(error: OSError) -> bool:
     """Whether the disk is full or over quota, or the file as large as the system or its filesystem allows."""
+    # NFS and quotas report EDQUOT, and a process over `ulimit -f` gets EFBIG.
     return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

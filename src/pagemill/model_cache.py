@@ -32,7 +32,9 @@ def cached(key: Hashable, load: Callable[[], Model]) -> Model:
     with _lock:
         if key in _models:
             return _models[key]  # type: ignore[no-any-return]
+        # A lock per key: two models load in parallel, while callers of one model wait for its only load.
         loading = _loading[key]
+    # Looked up again: another caller may have loaded it in the meantime.
     with loading:
         with _lock:
             if key in _models:

@@ -31,7 +31,7 @@ class Plugin(NamedTuple):
 
         Args:
             what: Names it in the message of an error, such as ``the command 'eval'``.
-            kind: What it has to be.
+            kind: Required type of the object.
 
         Raises:
             MissingDependencyError: Its package is broken, in whatever way.

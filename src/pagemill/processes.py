@@ -23,7 +23,7 @@ def module_command(module: str, *interpreter_options: str) -> list[str]:
 
     Args:
         module: Its full name; ``main`` returns the exit status or None.
-        interpreter_options: Of Python, such as ``-I``.
+        interpreter_options: Options of Python, such as ``-I``.
     """
     root = str(Path(__file__).parent.parent)
     # The working directory may hold anything and stays off the import path (-P); the package's own place goes last.

@@ -131,7 +131,7 @@ def timed(
 
     Args:
         function: It may run on another thread.
-        resource: What runs it.
+        resource: Resource that runs it.
         operation: Of what is done for no page or for several; by default the function's name, for the caller's page.
         items: In a microbatch.
         stage: By default that of the caller.

@@ -106,7 +106,7 @@ def test_other_settings_are_reported_before_a_server_is_started(mill: Mill):
     assert mill.said.count("contains a run with other settings: ") == 2
     assert mill.run(*embedding, "--embedding-model", "ngram") == ExitCode.OK, mill.said
     assert mill.run(*embedding) == ExitCode.OUTPUT, mill.said
-    assert "holds vectors of page texts that were made by " in mill.said
+    assert "contains vectors of page texts made by " in mill.said
     assert served(mill) == [READER]
     for fresh in (("--fresh",), ()):  # the same answers to other crops: a second time there is nothing to do
         assert mill.run(*arguments, "--no-crops", *fresh) == ExitCode.OK, mill.said

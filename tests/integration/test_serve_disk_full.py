@@ -113,7 +113,7 @@ def test_a_job_waits_while_the_disk_is_full_and_loses_nothing(tmp_path, surround
         assert server.ready() == 507
         refused = server.send(1)
         assert (refused.status_code, refused.json()["error"]["category"]) == (507, "no_space")
-        wait_for(lambda: "goes on in 30 s" in server.log.read_text(), "the job to meet the full disk")
+        wait_for(lambda: "will be retried in 30 s" in server.log.read_text(), "the job to meet the full disk")
         assert server.job(id)["finished"] is None
         server.leave_space(2**20)
         assert server.ready() == 200

@@ -1,4 +1,4 @@
-"""Describes the elements of a run that exists, with a model behind servers; nothing is read again."""
+"""Describe the elements of an existing run with a model behind servers; no page is parsed again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pagemill.store.repair import refresh
 from pagemill.store.run_directory import RunDirectory
 
 KINDS = (Described.FIGURES, Described.CHARTS, Described.TABLES)
-"""Described unless other kinds are named."""
+"""Kinds that are described by default."""
 _PAGES_IN_FLIGHT = 64
 MAX_FAILURES = 20
 
@@ -40,7 +40,7 @@ class DescribeOutcome:
 
     counts: DescribeCounts
     pages: int = 0
-    """Pages with elements that were to be described."""
+    """Pages with elements to describe."""
     failures: list[tuple[str, str, str | None]] = field(default_factory=list)
     """Page, message and remedy of the first ``MAX_FAILURES``."""
 
@@ -60,8 +60,8 @@ async def describe_run(
 
     Args:
         out: The run directory.
-        settings: What is described, by which model.
-        sources: Where the parsed files are now, for pictures that the run does not hold: of tables, or all of them.
+        settings: Kinds to describe, and the model.
+        sources: Current location of the parsed files, for pictures that are not in the run: of tables, or all of them.
         report: Called with the number of pages that are done, that of all, and what they are.
 
     Raises:
@@ -98,7 +98,7 @@ async def describe_run(
 
 @dataclass(slots=True)
 class _Describing:
-    """One invocation. Pictures come from ``crops/``, and else out of the sources; pages are in flight together."""
+    """One invocation. Pictures come from ``crops/``, or else from the sources; pages are processed concurrently."""
 
     run: RunDirectory
     reader: RunReader
@@ -157,7 +157,7 @@ class _Describing:
         return self.outcome
 
     def _saved(self, page: PageResult) -> dict[int, bytes] | None:
-        """The pictures of a page's elements that the run holds; None where one is missing."""
+        """The stored pictures of a page's elements; None if one is missing."""
         crops = {crop.region: crop for crop in page.image_crops}
         regions = [region.index for region in wanted(page, self.kinds)]
         try:

@@ -37,7 +37,7 @@ COMMON_SCRIPTS = ("HANGUL", "CYRILLIC", "ARABIC", "HEBREW", "DEVANAGARI", "THAI"
 _START_SERVER = "Start one with pagemill serve-model, or check the address."
 
 _Check = tuple[str, Callable[[], str]]
-"""What is checked, and what finds it; that raises an error where it is missing or not good enough."""
+"""A requirement and its check, which raises an error if it is missing or insufficient."""
 
 
 class Readiness(StrEnum):
@@ -81,12 +81,12 @@ PURPOSE = {
 
 
 class _LimitedError(PagemillError):
-    """What is there will do, with a disadvantage: a warning."""
+    """Usable with a disadvantage: a warning."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a check of an area found."""
+    """The finding of one check."""
 
     area: Area
     what: str
@@ -101,7 +101,7 @@ def examine(areas: Iterable[Area], *, servers: Sequence[str] = (), vllm: str | N
     Args:
         areas: The tasks.
         servers: Base URLs of model servers that should answer.
-        vllm: Where vLLM is, as for ``serve-model --vllm``.
+        vllm: Location of vLLM, as for ``serve-model --vllm``.
     """
     checks: dict[Area, list[_Check]] = {
         Area.MACHINE: [
@@ -186,7 +186,7 @@ def _embedded_engines() -> str:
 
 
 def _scripts() -> str:
-    """Which scripts are read, and by which package those that are not."""
+    """Scripts that can be read, and the packages for those that cannot."""
     from pagemill.recognition.languages import LANGUAGE_OF_SCRIPT, plan, remedy_for
     from pagemill.runtime.text_reading import PRIMARY, offers
 
@@ -285,7 +285,7 @@ def _model(name: str) -> _Check:
 
 
 def _server_name(url: str) -> str:
-    """Its address, without a password; nothing of an address that is not valid."""
+    """Its address without a password; empty for an invalid address."""
     try:
         return server_root(url)
     except PagemillError:
@@ -335,7 +335,7 @@ def _hub_login() -> str:
 
 
 def _probed(code: str, remedy: str) -> str:
-    """Run Python code in a child process, so that a library that crashes or hangs does not do so here."""
+    """Run Python code in a child process, to isolate this one from libraries that crash or hang."""
     try:
         process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=_PROBE_S)
     except subprocess.TimeoutExpired as error:

@@ -60,12 +60,12 @@ from pagemill.store.rows import PageState
 
 Make = Callable[[], Awaitable[EmbeddingInput]]
 Inputs = AsyncGenerator[tuple[VectorRow, Make]]
-"""What has no vector yet, and what makes the input of the engine for it."""
+"""Content without a vector, and the function that makes its engine input."""
 
 _WHAT = ("text", "images", "regions", "chunks")
 _CORPUS = (Part.TEXT, Part.REGIONS, Part.IMAGES)
 _STALE = 0.1
-"""Share of the texts that may change before the statistics of a corpus are computed again."""
+"""Share of changed texts above which the corpus statistics are recomputed."""
 _REPAIR = "Repair the run: pagemill verify --repair, then repeat pagemill parse."
 _WAITING_BATCHES = 3
 """Batches per lane that are held in memory."""
@@ -90,7 +90,7 @@ class EmbedOptions(Settings):
         help=f"Any of {','.join(_WHAT)}.",
         shown_default="all that the engine can embed, without chunks",
     )
-    """None for all that the engine can make, except queries and chunks."""
+    """None: everything that the engine supports, except queries and chunks."""
     chunks: ChunkSettings = ChunkSettings()
     queries: tuple[tuple[str, str], ...] = ()
     """Ids and texts (:func:`pagemill.retrieval.query_sets.read_query_texts`), for :attr:`Part.QUERIES`."""
@@ -113,7 +113,7 @@ async def embed(
     Args:
         out: The run directory; the run may still be in progress.
         engine: Not closed here.
-        options: What to embed.
+        options: What to embed and how.
         report: Called with the number of pages or queries that are done, that of all, and what they are.
 
     Raises:
@@ -223,7 +223,7 @@ class _Embedding:
         return VectorsInfo(part=part, identity=identity, dtype=self._options.dtype, images=images)
 
     async def _embed_missing(self, part: Part, writer: VectorWriter) -> list[VectorRow]:
-        """Embed what has no vector yet, and return all rows that have one now, in input order."""
+        """Embed content without a vector; return all rows with vectors, in input order."""
         rows: list[VectorRow] = []
         failed: set[VectorRow] = set()
         made: dict[VectorRow, NDArray[Any]] = {}
@@ -372,7 +372,7 @@ class _Embedding:
         return row
 
     async def _fit(self, part: Part) -> None:
-        """Compute the statistics of an engine that has some, if the corpus has changed too much.
+        """Recompute the corpus statistics of an engine that uses them, if the corpus has changed too much.
 
         Vectors of queries were made with the statistics that go then. When they are the part that is made, none of them
         is taken for a new one, as their digests include the statistics.
@@ -399,7 +399,7 @@ class _Embedding:
 
 
 async def _written(writer: VectorWriter, made: dict[VectorRow, NDArray[Any]]) -> None:
-    """Write vectors on a thread, and forget them."""
+    """Write vectors on a thread, and release them."""
     rows, vectors = list(made), np.stack(list(made.values()))
     made.clear()
     await to_the_end(asyncio.to_thread(writer.append, rows, vectors))

@@ -1,4 +1,4 @@
-"""What an export holds: the selected records of a run, read one at a time, and their crops."""
+"""The content of an export: the selected records of a run, read one at a time, and their crops."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ExportOutcome:
     damages: list[str] = field(default_factory=list)
     """Messages about damaged pieces of the run."""
     warnings: list[str] = field(default_factory=list)
-    """Messages about what is complete, and not as good as it should be."""
+    """Messages about complete documents with reduced quality."""
     left_out: list[tuple[str, str, str | None]] = field(default_factory=list)
     """Documents that could not be written: name, message and remedy."""
 

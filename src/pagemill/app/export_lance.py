@@ -33,7 +33,7 @@ _VECTORS = {Part.TEXT: "text_vector", Part.IMAGES: "image_vector"}
 
 
 def export_to_lance(content: ExportContent, uri: str) -> dict[str, int]:
-    """Write the selected pages into a table, which is made where there is none.
+    """Write the selected pages into a table, created if missing.
 
     A page is replaced by its new version, and a page that the run has no more is removed, last of all. An export that
     was interrupted is completed by the next one.
@@ -125,7 +125,7 @@ def _schema(files: dict[str, VectorFile]) -> pa.Schema:
 
 
 def _table(lance: Any, uri: str, schema: pa.Schema) -> Any:
-    """The table, made where there is none.
+    """The table, created if missing.
 
     Raises:
         OutputError: It has other columns.

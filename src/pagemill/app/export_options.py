@@ -23,7 +23,7 @@ _OWN_OPTIONS = {
     "sources": ("doclingdocument", "pdf"),
     "bom": ("csv-tables",),
 }
-"""Options that go with some formats only."""
+"""Options that apply to some formats only."""
 
 
 def _status(name: str) -> Status | None:
@@ -43,7 +43,7 @@ class ExportOptions(Settings):
     format: str = option(
         "-f", "--format", help="What to write.", shown_default="bring the files in OUT itself up to date"
     )
-    """None: the command line writes no export then."""
+    """None: no export is written."""
     documents: tuple[str, ...] = option(
         default=(), metavar="GLOB", help="Only documents whose id matches; may be repeated."
     )
@@ -84,7 +84,7 @@ class ExportOptions(Settings):
         help="Replace the file, the folder of an earlier export, or in a Lance table another run of the same name.",
     )
     sources: ImageSources = ImageSources()
-    """Where the parsed files are now; of formats that read them again."""
+    """Current location of the parsed files, for formats that read them again."""
 
     def __post_init__(self) -> None:
         Settings.__post_init__(self)
@@ -104,7 +104,7 @@ class ExportOptions(Settings):
             raise UsageError(f"crops cannot be chosen in --format {self.format}{one_file}")
 
     def _is_given(self, name: str) -> bool:
-        """Whether an option is given. A password may be that of all commands, from the environment."""
+        """Whether an option is given. A password may come from the environment, for all commands."""
         value = getattr(self, name)
         if isinstance(value, ImageSources):
             return bool(value.inputs or value.options.image_column)

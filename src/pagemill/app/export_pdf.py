@@ -53,7 +53,7 @@ class _Document:
         self.added += 1
 
     def warnings(self) -> list[str]:
-        """What is not as good as it should be."""
+        """Messages about reduced quality."""
         places = self.pdf.with_own_text if isinstance(self.pdf, CopiedPdf) else []
         return [
             f"{self.doc_id}, page {place + 1}: its content is too large, so its own text stays beside what was read"
@@ -62,7 +62,7 @@ class _Document:
 
 
 def write_pdfs(content: ExportContent, folder: Path) -> None:
-    """Write a PDF per document. Documents of which a page cannot be had are left out, and named in the outcome.
+    """Write a PDF per document. Documents with an unavailable page are left out, and named in the outcome.
 
     Raises:
         InputError: There is no page to export.
@@ -144,7 +144,7 @@ class _Writing:
                 pdf.flush()
 
     def _end(self, document: _Document) -> None:
-        """Write a document of which all pages have come."""
+        """Write a document whose pages are complete."""
         if document.pdf in self.images:
             self.images.remove(document.pdf)
         try:

@@ -133,7 +133,7 @@ def read_results(folder: Path) -> Iterator[Extraction]:
 
 
 def model_reader(schema: ExtractionSchema, model: RecognitionSettings) -> ValueReader:
-    """The reader for a model card and its servers. Reaches out to nothing yet.
+    """The reader for a model card and its servers. Does not connect yet.
 
     Raises:
         UsageError: There is no such card, it has another kind, or no server is named.
@@ -172,7 +172,7 @@ def parse_and_extract(
 
 
 async def check_model(schema: ExtractionSchema, model: RecognitionSettings) -> None:
-    """Reach the servers before the work begins.
+    """Connect to the servers before the work starts.
 
     Raises:
         PagemillError: No server answers, or none serves the model.
@@ -192,14 +192,14 @@ async def extract(
     sources: ImageSources,
     report: Callable[[int, int, str], object] = lambda *_: None,
 ) -> ExtractOutcome:
-    """Extract values from all documents of a run and write a file for each. Earlier results go when all are there.
+    """Extract values from all documents of a run, a file for each; they replace earlier results at the end.
 
     Args:
         out: The run directory.
         schema: Schema of the values.
         model: The model and its servers.
-        options: What the model gets.
-        sources: Where the parsed files are now, for the images of pages.
+        options: Input options of the model.
+        sources: Current location of the parsed files, for the images of pages.
         report: Called with the number of documents that are done, that of all, and what they are.
 
     Raises:
@@ -256,7 +256,7 @@ class _Extraction:
         return self._outcome
 
     async def _one(self, doc_id: str, report: Callable[[int], object]) -> None:
-        """Write the result of a document. What is wrong with it costs no other document."""
+        """Write the result of a document. An error affects no other document."""
         try:
             try:
                 result = await self._extract(doc_id)
@@ -317,7 +317,7 @@ class _Extraction:
     async def _batches(
         self, pages: Sequence[PageResult], problems: list[ExtractionProblem]
     ) -> AsyncGenerator[list[PagePart]]:
-        """The pages that were read, in batches; pages whose image is gone come without it, and are noted."""
+        """The parsed pages in batches; those whose image is missing come without it, and are reported."""
         parts = {
             page.page_id: PagePart(index=index, number=page.page_number, text=page_text(page), image=None)
             for index, page in enumerate(pages)

@@ -55,7 +55,7 @@ def licence_of(places: Iterable[str], *, recursive: bool = False, parsed: Sequen
 
 
 def foreign_places(places: Iterable[str], inputs: Sequence[str]) -> list[str]:
-    """Those of the parsed files that are in none of the inputs."""
+    """Parsed files that are in none of the inputs."""
     dataset_of = functools.cache(source_of)  # which reads a file that may be large
 
     def is_in(place: str, given: str) -> bool:

@@ -55,7 +55,7 @@ class ImageSources(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryEngineSettings(Settings):
-    """Where the engines are that made the vectors, if not where they were."""
+    """Location of the engines that made the vectors, if it has changed."""
 
     servers: tuple[str, ...] = servers_option(
         help="Server that embeds queries, for vectors made by a server",
@@ -68,14 +68,14 @@ class Resume(StrEnum):
     """What ``--resume`` means where there is no run."""
 
     IF_ANY = "if-any"
-    """Start one, as the published pipeline does."""
+    """Start a run, as the published pipeline does."""
     REQUIRED = "required"
     """An error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryOptions(Settings):
-    """What to do with the output directory and the run that it holds."""
+    """How to treat the output directory and the run in it."""
 
     HEADING: ClassVar = RESUME
     RESULTS: ClassVar = False

@@ -34,7 +34,7 @@ class WantedPage:
     page_id: str
     key: PageKey
     rotation: int
-    """Degrees clockwise by which the decoded image is turned, as it was when the page was parsed."""
+    """Clockwise rotation of the decoded image in degrees, as when the page was parsed."""
 
     @classmethod
     def of(cls, page: PageResult) -> WantedPage:
@@ -44,7 +44,7 @@ class WantedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundPage:
-    """A page in its source, not decoded yet; or why it cannot be read.
+    """A page in its source, not decoded yet; or the error if it cannot be read.
 
     A context manager: it is left when the pixels of the page are released.
     """
@@ -79,7 +79,7 @@ class PageImages:
 
         Args:
             reader: The run; used from threads, one at a time, during :meth:`find`.
-            sources: Where the parsed files are now.
+            sources: Current location of the parsed files.
 
         Raises:
             MissingInputError: One of its inputs does not exist.
@@ -96,7 +96,7 @@ class PageImages:
             yield cls(reader, decoding, sources, flight)
 
     async def find(self, pages: Iterable[WantedPage]) -> AsyncGenerator[FoundPage]:
-        """Yield each page as soon as it is found in its source and there is room for it, or why it cannot be read.
+        """Yield each page as soon as it is found and memory allows it, or the error if it cannot be read.
 
         Args:
             pages: Each one once. Takes about 300 bytes of memory per page.
@@ -147,7 +147,7 @@ class PageImages:
         return await asyncio.to_thread(rotate_quarter, decoded.pixels, page.wanted.rotation)
 
     def _gone(self, where: str, problem: PagemillError | None) -> PagemillError:
-        """Why a source is not found: it was moved or changed."""
+        """The error for a source that is not found: it was moved or changed."""
         message = f"{where} is gone, or has changed since the page was parsed"
         if self.sources.inputs:
             message = f"{where}, unchanged since it was parsed, is not in {', '.join(self.sources.inputs)}"
@@ -175,7 +175,7 @@ class _OnlyThese(Catalogue):
         return self._digests.get((os.fsencode(path), size, modified_ns))
 
     def register(self, digest: str, uri: str, skip: str | None = None) -> KnownSource:
-        """The wanted pages; none of a further file with the same content."""
+        """The wanted pages; further files with the same content are skipped."""
         known = super().register(digest, uri)
         pages = self._wanted.get(digest, set()) if known.copy == 1 else set()
         waiting = {page: WaitingPage(page_id=f"{digest}/{page}") for page in pages}

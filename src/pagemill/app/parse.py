@@ -36,10 +36,10 @@ async def parse_into(
     Args:
         out: The run directory.
         inputs: Inputs, see :class:`pagemill.sources.stream.InputStream`.
-        options: What to take of the inputs, and how often to attempt a page; the rest is known to the pipeline.
-        directory: What to do with what ``out`` holds.
+        options: Selection of pages, and maximum attempts; the pipeline has the other options.
+        directory: How to treat the content of ``out``.
         pipeline: Not entered yet.
-        life: What a supervised process knows about itself.
+        life: State of the supervised process.
         progress: Shows the progress.
 
     Raises:

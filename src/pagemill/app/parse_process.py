@@ -44,8 +44,8 @@ def parse_inputs(
     Args:
         inputs: Inputs of ``pagemill parse``.
         out: The run directory.
-        options: What to parse, and how.
-        directory: What to do with what ``out`` holds.
+        options: Inputs and options of parsing.
+        directory: How to treat the content of ``out``.
         quiet: Show failures only.
 
     Raises:
@@ -102,7 +102,7 @@ def parse_words(
         out: The run directory.
         options: The words of all other options.
         quiet: Show failures only.
-        verbose: How often ``--verbose`` is given.
+        verbose: Number of ``--verbose`` flags.
     """
     names = tuple(map(str, inputs))
     given = ("-o", word_of(out), *options, *(["--quiet"] if quiet else []), *(["--verbose"] * verbose))
@@ -111,5 +111,5 @@ def parse_words(
 
 
 def word_of(path: Path) -> str:
-    """A path as a word of a command line that is not taken for an option."""
+    """A path as a command line argument that cannot be mistaken for an option."""
     return f"./{path}" if str(path).startswith("-") else str(path)

@@ -61,7 +61,7 @@ def require_inputs(
 
 
 def _unmet(out: Path, missing: dict[str, PagemillError]) -> dict[str, PagemillError]:
-    """The missing inputs that the run in ``out`` has never met."""
+    """The missing inputs that the run in ``out`` has never read."""
     try:
         with RunReader.open(out) as run:
             met = [name for (name,) in run.each("SELECT uri FROM sources")]
@@ -86,8 +86,8 @@ async def find_nothing_to_do(
     Args:
         out: The run directory; it need not exist.
         inputs: Inputs, see :class:`pagemill.sources.stream.InputStream`.
-        options: What to parse, and how; the server of a model need not be there.
-        directory: What to do with what ``out`` holds.
+        options: Inputs and options of parsing; model servers need not be running.
+        directory: How to treat the content of ``out``.
 
     Returns:
         None if there is work left, or if that is not certain.
@@ -114,7 +114,7 @@ async def find_nothing_to_do(
 
 
 async def _is_page_left(run: RunDatabase, inputs: Sequence[str | Path], options: SourceOptions) -> bool:
-    """Whether the inputs hold a page that is not finished, or the run a source that was removed from them.
+    """Whether the inputs have an unfinished page, or the run a source that was removed from them.
 
     Sources that did not open are tried each time, and need no server as long as they do not.
     """

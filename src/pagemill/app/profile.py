@@ -24,7 +24,7 @@ from pagemill.runtime import engines as engine_registry
 from pagemill.store.files import encoded
 
 _SAMPLE_S = 0.25
-"""Between two questions to the driver of the GPUs."""
+"""Interval between two samples of the GPU driver."""
 PROFILE_PAGES = "pagemill.profile_pages"
 """Entry points that show a profile: the name is the suffix of the file."""
 
@@ -59,7 +59,7 @@ class Profiler:
         self._cpu = _cpu_seconds() - self._cpu
 
     def profile(self) -> Profile:
-        """The figures; to be asked for after the block."""
+        """The figures; available after the block."""
         runtime = self._runtime
         return make_profile(
             self.trace,
@@ -120,7 +120,7 @@ def require_folder(folder: Path) -> None:
 
 @contextmanager
 def profiled(folder: Path | None, runtime: RuntimeSettings, title: str) -> Iterator[None]:
-    """Profile the block, and write what comes of it into a folder; for None nothing is traced.
+    """Profile the block and write the result into a folder; None disables tracing.
 
     Raises:
         OutputError: A file cannot be written.

@@ -41,7 +41,7 @@ _AS_STORED = ("JPEG", "PNG")
 _MAX_AS_STORED = 64 * 2**20
 """Larger files, in bytes, are encoded again: the Hub's viewer refuses large rows."""
 _SAMPLE = 100
-"""Number of images after which the disk space for all is estimated, again and again."""
+"""Number of images after which the disk space for all is estimated again."""
 _ORIENTATION = 0x0112  # EXIF: 1 is upright
 
 
@@ -64,7 +64,7 @@ class Dataset:
     folder: Path
     manifest: Manifest
     problems: list[tuple[str, PagemillError]]
-    """Pages without an image, and why."""
+    """Pages without an image, with the reason."""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -84,9 +84,9 @@ def made_dataset(
 
     Args:
         out: The run directory.
-        options: How the dataset is made.
-        target: Where it will be published; None after a dry run.
-        sources: Where the parsed files are now.
+        options: Options of the dataset.
+        target: Target of the publication; None after a dry run.
+        sources: Current location of the parsed files.
         report: Called with the number of steps that are done, and that of all.
 
     Raises:
@@ -114,8 +114,8 @@ class PublishedImages:
     Args:
         reader: The run.
         report: Called when the image of a page has been read, or cannot be.
-        sources: Where the parsed files are now.
-        wants: Whether the image of a page is wanted.
+        sources: Current location of the parsed files.
+        wants: Whether the image of a page is needed.
     """
 
     reader: RunReader
@@ -123,7 +123,7 @@ class PublishedImages:
     sources: ImageSources
     wants: Callable[[PageResult], bool] = lambda page: True
     problems: list[tuple[str, PagemillError]] = field(default_factory=list)
-    """Pages without an image, and why."""
+    """Pages without an image, with the reason."""
     _file: BinaryIO = field(init=False)
     _places: dict[str, tuple[int, int]] = field(default_factory=dict)
     _sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -186,7 +186,7 @@ class PublishedImages:
         self.report()
 
     def _check_space(self) -> None:
-        """Report early that the disk is too small, not after hours.
+        """Report a disk that is too small early, not after hours.
 
         Raises:
             NoSpaceError: It cannot hold the remaining images and the files made of all.

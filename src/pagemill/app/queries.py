@@ -42,7 +42,7 @@ class QueryTable:
     """The table of queries of a dataset."""
 
     name: str
-    """Its place: a path or URL, without suffix and shard number."""
+    """Its location: a path or URL, without suffix and shard number."""
     queries: list[Query]
 
 

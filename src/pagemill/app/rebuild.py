@@ -62,7 +62,7 @@ def rebuild(out: Path, chunks: ChunkSettings, keep: Callable[[Rebuilt], None] = 
 
     Args:
         out: The run directory.
-        chunks: How the other index cuts documents.
+        chunks: Chunk settings of the other index.
         keep: Is given the changes before the run is changed: should it fail, or the process be killed, the next call
             finds the same ones.
 

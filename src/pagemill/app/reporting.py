@@ -27,7 +27,7 @@ class ParseDisplay:
         Args:
             page: The page.
             total: Pages in the input, if known.
-            skipped: How many of these need no parsing: they finished in an earlier invocation, or are duplicates.
+            skipped: Number of these that need no parsing: finished earlier, or duplicates.
         """
 
     def postponed(self, page: ParsedPage) -> None:
@@ -67,12 +67,12 @@ class RunOutcome(msgspec.Struct):
     recycle: bool = False
     """The run is not finished: it continues in a new process."""
     strict: bool = False
-    """Doubts about what was read count, too."""
+    """Doubts about recognized text count as well."""
 
     MAX_FAILURES = 20
 
     def add(self, page: ParsedPage) -> None:
-        """Note the errors of a page."""
+        """Record the errors of a page."""
         self.unopened += page.record.page_number is None
         failures = list(page.failures(doubts=self.strict))
         self.errors += len(failures)

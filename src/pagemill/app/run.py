@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # they talk to servers, for which a plan needs no packages
     from pagemill.serving.servers import ModelServers
 
 _IMPORTING_S = 1.0
-"""A younger step gets SIGTERM for Ctrl-C: it is still importing, where SIGINT makes Python print a traceback."""
+"""A step younger than this gets SIGTERM for Ctrl-C: it is still importing, and SIGINT would print a traceback."""
 _DRAIN_S = 10.0
 """Time that a step gets to stop after each request."""
 
@@ -73,15 +73,15 @@ class PlannedStep:
     remote: RemoteServing | None = None
     """Its servers on a cluster."""
     done: Callable[[], Awaitable[Done | None]] | None = None
-    """Finds out whether there is anything to do, before servers are started. May raise what the step would."""
+    """Whether there is anything to do, before servers are started. May raise the same errors as the step."""
     areas: tuple[Area, ...] = ()
     """What the machine needs for it."""
     asked: tuple[str, ...] = ()
     """Servers that it uses but does not start."""
     notes: tuple[str, ...] = ()
-    """What the user should know beforehand."""
+    """Notes for the user before the start."""
     lacking: tuple[PagemillError, ...] = ()
-    """What this machine lacks for it, where it is only to be shown."""
+    """Missing requirements on this machine, for a dry run."""
 
     def command(self, urls: Sequence[str]) -> list[str]:
         """Its command line, with the addresses of its servers."""
@@ -169,7 +169,7 @@ class StepRunner:
         return status
 
     async def _look(self, done: Callable[[], Awaitable[Done | None]]) -> Done | None:
-        """Find out whether a step has nothing to do."""
+        """Whether a step has nothing to do."""
         self._looking = True
         try:
             return await done()

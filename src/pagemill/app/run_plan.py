@@ -54,7 +54,7 @@ EMBEDDING, PUBLISHING = "Embedding", "Publishing"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions(Settings):
-    """What the whole pipeline is to do."""
+    """Options of the whole pipeline."""
 
     inputs: tuple[str, ...] = ()
     out: Path = Path("output")
@@ -65,7 +65,7 @@ class RunOptions(Settings):
     cluster: RaySettings = RaySettings()
     serving: ServingOptions = ServingOptions()
     layout_engine: str | None = None
-    """None for the better one of those that are installed."""
+    """None: the best installed one."""
     embedding_model: str | None = option(
         heading=EMBEDDING,
         results=True,
@@ -101,7 +101,7 @@ def completed(options: RunOptions, *, dry: bool = False) -> tuple[RunOptions, li
     """Take the reference corpus if no input is named, and the licence of an upload from the card of its dataset.
 
     Args:
-        options: What to do.
+        options: Options of the run.
         dry: The steps are only shown: a card that cannot be reached is noted.
 
     Returns:
@@ -138,7 +138,7 @@ def completed(options: RunOptions, *, dry: bool = False) -> tuple[RunOptions, li
 
 
 def _licence(options: RunOptions) -> tuple[str, list[str]]:
-    """The licence of the inputs, whole copies of datasets instead of these, and of what else the run has parsed."""
+    """The licence of the inputs (of a downloaded dataset as a whole) and of everything else that was parsed."""
     inputs = options.inputs if Step.OCR in options.chosen else ()
     fresh = options.directory.fresh and Step.OCR in options.chosen
     there = places_of(options.out) if (options.out / DATABASE).exists() and not fresh else []
@@ -156,7 +156,7 @@ def plan(options: RunOptions, *, dry: bool = False) -> list[PlannedStep]:
     """Plan the steps. Whatever is known to be wrong is reported now, not after hours of parsing.
 
     Args:
-        options: What to do.
+        options: Options of the run.
         dry: The steps are only shown: what this machine lacks is noted (:attr:`Serving.lacking`).
 
     Raises:
@@ -180,7 +180,7 @@ def _lacking_in(areas: Sequence[Area]) -> Iterator[PagemillError]:
 
 
 def _refuse(options: RunOptions) -> None:
-    """Refuse options that are missing or do not go together.
+    """Refuse missing options and invalid combinations.
 
     Raises:
         UsageError: There are some.
@@ -201,7 +201,7 @@ def _refuse(options: RunOptions) -> None:
 
 
 def commands(steps: Sequence[PlannedStep]) -> Iterator[str]:
-    """Lines for a shell that do the same."""
+    """Shell commands that do the same."""
     for step in steps:
         urls = []
         if step.serving is not None:
@@ -212,7 +212,7 @@ def commands(steps: Sequence[PlannedStep]) -> Iterator[str]:
 
 
 def server_commands(serving: Serving) -> list[str]:
-    """Lines for a shell that start servers."""
+    """Shell commands that start servers."""
     lines = []
     for spec in serving.specs:
         device = spec.environment.get("CUDA_VISIBLE_DEVICES")
@@ -225,7 +225,7 @@ def check(options: RunOptions, steps: Sequence[PlannedStep], report: Callable[[C
     """Check what the steps need before anything is started.
 
     Args:
-        options: What to do.
+        options: Options of the run.
         steps: The plan.
         report: Called with each finding.
 

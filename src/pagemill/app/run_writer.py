@@ -46,9 +46,9 @@ async def opened_run(
 
     Args:
         out: The run directory.
-        directory: What to do with what ``out`` holds.
+        directory: How to treat the content of ``out``.
         pipeline: Entered and prepared.
-        life: What this process knows about itself.
+        life: State of this process.
         again: A process before this one, which ended as ``life`` records, had the run open: it is resumed.
         progress: Shows the progress.
 
@@ -138,19 +138,19 @@ class RunWriter:
         return self.outcome
 
     def leave(self) -> None:
-        """Forget the pages in flight that were not stored because an error ended the stream."""
+        """Forget unfinished pages in flight after an error has ended the stream."""
         self._life.vitals.in_flight -= len(self._in_flight)
         self._in_flight.clear()
 
     async def started(self, ref: PageRef, *, alone: bool) -> None:
-        """Note that an attempt at a page begins."""
+        """Record the start of an attempt at a page."""
         await _on(self._writer, lambda: self._directory.start_page(ref.key, _place(ref), alone=alone))
         if (key := str(ref.key)) not in self._in_flight:  # else its worker has died, and it is tried again
             self._in_flight.add(key)
             self._life.vitals.in_flight += 1
 
     async def postponed(self, page: ParsedPage) -> None:
-        """Note that an attempt failed and that another one will follow."""
+        """Record a failed attempt that will be followed by another."""
         record = page.record
         key = PageKey.parse(record.page_key)
         await _on(
@@ -236,7 +236,7 @@ class RunWriter:
 
     @asynccontextmanager
     async def _watched(self) -> AsyncIterator[None]:
-        """Within the block a computation that hangs is reported.
+        """Report computations that hang within the block.
 
         A supervised run drains then.
         """
@@ -259,12 +259,12 @@ class RunWriter:
 
 
 def _place(ref: PageRef) -> Place:
-    """What the run directory notes of a page that is met in the input."""
+    """What the run directory stores about a page of the input."""
     return Place(ref.page_id, ref.document.doc_id, ref.document.uri, ref.page_number, ref.position)
 
 
 async def _on(writer: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-    """Do something on the writing thread; a caller that is cancelled leaves when it is done."""
+    """Run a call on the writing thread; a cancelled caller still waits for it."""
     timed = tracing.timed(work, "pagemill.store", operation="write", stage=tracing.WRITE)
     # The directory is closed next: not while somebody writes into it.
     return await to_the_end(asyncio.get_running_loop().run_in_executor(writer, timed))

@@ -36,7 +36,7 @@ class Searcher(ExitStack):
 
     Args:
         out: The run directory.
-        engines: Where the engines are.
+        engines: Location of the engines.
 
     Raises:
         MissingInputError: There is no index.

@@ -41,7 +41,7 @@ class RunState(StrEnum):
 
     RUNNING = "running"
     DESCRIBING = "describing"
-    """`pagemill describe` works on it, whatever parsing came to."""
+    """`pagemill describe` is running, whatever the result of parsing."""
     FINISHED = "finished"
     INTERRUPTED = "interrupted"
     CUT_OFF = "cut off"

@@ -70,7 +70,7 @@ def compute_with(threads: int, device: torch.device) -> None:
 
     Args:
         threads: Threads for this model.
-        device: Where it computes; a no-op unless it is the CPU.
+        device: Device that computes; a no-op unless it is the CPU.
     """
     global _most_threads
     if device.type == "cpu":

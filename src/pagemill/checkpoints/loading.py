@@ -1,4 +1,4 @@
-"""Checkpoints of transformers: loaded whole or not at all, offline, without running their code unless asked to."""
+"""Checkpoints of transformers: loaded completely, offline, and without running their code unless requested."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def load_pretrained(kind: Any, folder: Path, dtype: torch.dtype, *, what: str, r
         folder: The checkpoint.
         dtype: Data type of its weights.
         what: Name of the model in errors, such as ``the layout model``.
-        remedy: How to get a complete checkpoint.
+        remedy: Remedy that shows how to get a complete checkpoint.
         **options: Further arguments of ``from_pretrained``.
 
     Raises:

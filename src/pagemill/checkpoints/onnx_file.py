@@ -71,7 +71,7 @@ def metadata(path: Path) -> dict[str, str]:
 
 
 def with_classes(path: Path, kept: Sequence[int]) -> bytes:
-    """Cut a classifier down to some of its classes, in the order given; the rest of the network stays as it is.
+    """Reduce a classifier to some of its classes, in the given order; the rest of the network is unchanged.
 
     The weights and biases of the last layer are those whose last axis is as long as the model has classes.
     """

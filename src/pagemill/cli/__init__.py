@@ -64,12 +64,12 @@ _TOOLS = {
     "profile": ("pagemill-bench", "Show where the time of parsing goes, and what the bottleneck is."),
     "bench": ("pagemill-bench", "Measure parts of pagemill on this machine."),
 }
-"""Commands of our other packages: which one has it, and its line in the help."""
+"""Commands of our other packages: the package, and the help line."""
 _WIDTH = max(map(len, [*_COMMANDS, *_TOOLS]))  # the sections of --help are in line
 
 
 def _added() -> dict[str, plugins.Plugin]:
-    """The commands of other packages, by name, those of ours first; none replaces one of this package."""
+    """The commands of other packages by name, our packages first; built-in commands cannot be replaced."""
     found = plugins.installed(COMMANDS)
     return {name: found[name] for name in dict.fromkeys([*_TOOLS, *found]) if name in found and name not in _COMMANDS}
 
@@ -232,7 +232,7 @@ def _flush_output() -> None:
 
 
 def discard(stream: IO[str]) -> None:
-    """Send all further output of a stream nowhere."""
+    """Discard all further output of a stream."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     # The descriptor rather than the object: child processes and native libraries write to it as well.
     os.dup2(nowhere, stream.fileno())

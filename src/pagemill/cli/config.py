@@ -14,7 +14,7 @@ from pagemill.cli import config_file
 @click.command(name="config")
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Check pagemill.toml, and show what it sets.
+    """Check pagemill.toml, and show its options.
 
     It has one table per command; keys are the long options of the command, without dashes. Options of the command
     line go before it. It is looked for in the working directory, or named: pagemill --config FILE COMMAND.

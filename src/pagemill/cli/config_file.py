@@ -20,8 +20,7 @@ _EXPLICIT = {
     "ray": "joins a cluster, which runs code",
     **dict.fromkeys(("insecure", "allow_urls"), "opens the server to others"),
 }
-"""Not taken from a file that merely is in the working directory: a folder that somebody else made decides nothing
-about trust."""
+"""Ignored in a file found in the working directory: a folder of somebody else must not decide about trust."""
 
 
 def find(given: Path | None) -> Path | None:
@@ -52,7 +51,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def defaults(path: Path, table: Mapping[str, Any], group: click.Group, *, explicit: bool) -> dict[str, Any]:
-    """The values of a table as click wants them: by command, and by parameter.
+    """The values of a table in the form of click: by command and parameter.
 
     Args:
         path: The file, for messages.

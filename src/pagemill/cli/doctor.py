@@ -51,7 +51,7 @@ def command(areas: tuple[str, ...], servers: tuple[str, ...], vllm: str | None, 
 
 
 def _print(findings: Iterable[CheckResult], required: Set[Area], *, grouped: bool) -> set[Area]:
-    """Print findings by area, in groups if wanted: what is ready first, as it is found. Gives the incomplete areas."""
+    """Print findings as they arrive, by area, or grouped with the ready ones first. Returns the incomplete areas."""
     incomplete: dict[Area, list[CheckResult]] = {}
     if grouped:
         click.secho("Ready", bold=True)

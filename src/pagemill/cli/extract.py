@@ -108,7 +108,7 @@ def command(
 
 
 def _refuse_for_run(output: Path | None) -> None:
-    """Refuse options that would do nothing, as the documents of a run are parsed already."""
+    """Refuse options without effect: the documents of a run are parsed already."""
     # Options of the same settings that say how to read pages, not which model to ask.
     of_parsing = {"recognition_engine", "reading", "footnotes", "escalate", "escalate_from"}
     model = given(RecognitionSettings).keys() - of_parsing

@@ -22,7 +22,7 @@ _USE = {
 }
 
 CPU_BEST = "cpu-best"
-"""Stands for every model that makes parsing on the CPU better."""
+"""Name for all models that improve parsing on the CPU."""
 _LISTED = (
     *("name", "title", "kind", "repository", "parameters", "download_bytes"),
     *("licence", "licence_source", "languages", "languages_source"),

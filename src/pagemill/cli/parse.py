@@ -109,7 +109,7 @@ def _parse(invocation: _Invocation) -> int:
         click.echo(note, err=True)
 
     def work(life: Life) -> int:
-        """What the supervised process does; nothing heavy is imported outside of it."""
+        """Body of the supervised process; heavy modules are imported only in it."""
         import asyncio
         import gc
         import logging
@@ -246,7 +246,7 @@ def _check(asked: _Invocation) -> int:
 
 
 def _refuse(options: ParseOptions, *, needs_server: bool) -> None:
-    """Refuse what does not go together on the command line.
+    """Refuse invalid combinations of options.
 
     Raises:
         click.UsageError: Something does not.

@@ -32,8 +32,8 @@ class ParseProgress(ProgressBar, ParseDisplay):
     """Shows pages, pages/s, time left and failures of ``pagemill parse`` on standard error. A context manager.
 
     Args:
-        console: Where to draw.
-        life: What this process knows of the run, in which it may be one of several.
+        console: Console to draw on.
+        life: State of this process, which may be one of several of the run.
     """
 
     def __init__(self, console: LenientConsole, life: Life) -> None:
@@ -45,7 +45,7 @@ class ParseProgress(ProgressBar, ParseDisplay):
         self._nodes = NodeRates()
 
     def opened(self, finished_before: int) -> None:
-        """Print how many pages need not be parsed again; a process that takes over from another prints nothing."""
+        """Print the number of pages that are already finished; nothing in a process that replaces another."""
         if finished_before and self._life.number == 0:
             self._console.note(f"Resuming: {count(finished_before, 'page')} finished before.")
 
@@ -107,7 +107,7 @@ def print_summary(outcome: RunOutcome, vitals: Vitals, out: Path, seconds: float
 
     Args:
         outcome: The outcome of the run; its counts are those of the directory.
-        vitals: What was done this time.
+        vitals: Counters of this invocation.
         out: The directory.
         seconds: Duration of this time.
     """
@@ -157,7 +157,7 @@ def print_summary(outcome: RunOutcome, vitals: Vitals, out: Path, seconds: float
 
 
 def print_skipped(outcome: RunOutcome, console: LenientConsole) -> None:
-    """Name what was not read of the inputs; nothing if all was."""
+    """Report skipped inputs; nothing if there are none."""
     if by_suffix := outcome.skipped_files:
         files = count(sum(by_suffix.values()), "file")
         kinds = "another kind" if files.startswith("1 ") else "other kinds"

@@ -161,7 +161,7 @@ def _long_duration(seconds: float) -> str:
 
 
 def _published(plan: ServingPlan) -> str:
-    """What the published plan has instead of our bound by the step, if it has something else."""
+    """The published bound, if it differs from ours by the step."""
     load, published = plan.workload, plan.bounds.published_batched_tokens
     if published is None:
         return ""

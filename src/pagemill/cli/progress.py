@@ -1,4 +1,4 @@
-"""What all commands print: messages, a bar on a terminal, events of servers, failures."""
+"""Output shared by commands: messages, a progress bar, events of servers, failures."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def print_log(console: LenientConsole, verbosity: int) -> None:
 
 
 class ProgressBar:
-    """A bar on a terminal while the block lasts; nothing elsewhere, nor with ``--quiet``. A context manager.
+    """A progress bar on a terminal; nothing elsewhere or with ``--quiet``. A context manager.
 
     Args:
-        console: Where to draw.
+        console: Console to draw on.
         total: Steps; None where they are not known yet.
         what: Shown before the bar.
         size: Steps are bytes.
@@ -181,11 +181,11 @@ def print_failures(
     """Print the first failures, those with one remedy together.
 
     Args:
-        failures: What failed, the message and the remedy of each.
+        failures: Name, message and remedy of each failure.
         total: Number of all failures.
-        console: Where to print.
+        console: Console to print to.
         mark: Printed before each, in red.
-        more: Where to find the others.
+        more: Hint where to find the others.
     """
     alike: dict[str | None, list[tuple[str, str]]] = {}
     for name, message, remedy in failures:

@@ -50,7 +50,7 @@ def command(options: ServingOptions, start_timeout: float, dry_run: bool, quiet:
 
 
 def print_plans(servings: list[Serving], console: LenientConsole, others: Sequence[PagemillError] = ()) -> None:
-    """Print for a dry run how models fit, and what this machine lacks to serve them and otherwise."""
+    """Print for a dry run how models fit, and what this machine lacks."""
     for serving in servings:
         console.note(summary(serving.card, serving.plan))
     found = [*others, *(error for serving in servings for error in serving.lacking)]
@@ -71,7 +71,7 @@ async def _serve(serving: Serving, patience: Patience, console: LenientConsole) 
 
 
 async def until_stopped(work: Coroutine[Any, Any, object], kill: Callable[[], object], console: LenientConsole) -> bool:
-    """Do something around servers until it is finished or a signal cancels it; a second signal kills the servers.
+    """Run a coroutine around servers until it finishes or a signal cancels it; a second signal kills the servers.
 
     Returns:
         Whether it was finished.

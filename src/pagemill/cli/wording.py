@@ -54,7 +54,7 @@ def counts(numbers: Mapping[str, int]) -> list[str]:
 
 
 def node_rates(rates: Mapping[str, float]) -> str:
-    """Pages per second by machine: each of a few, of many the slowest and the fastest; empty without machines."""
+    """Pages per second by machine (of many machines only the slowest and fastest); empty without machines."""
     ordered = sorted(rates, key=lambda name: (rates[name], name))
     if len(rates) <= _MAX_NODES:
         return ", ".join(f"{name} {rate:.2f}" for name, rate in sorted(rates.items()))
@@ -91,7 +91,7 @@ def printable(text: str) -> str:
 
 
 def description_lines(counts: DescribeCounts) -> Iterator[str]:
-    """What the second pass did, and what it cost."""
+    """Summary of the second pass and its cost."""
     reused = f", {counts.reused:,} of them with an answer that was there" if counts.reused else ""
     failed = f", {counts.failed:,} failed" if counts.failed else ""
     left = f", {counts.left:,} left by --describe-limit" if counts.left else ""

@@ -59,7 +59,7 @@ class AsyncClient:
         url: URL of the server, such as ``http://127.0.0.1:8080``.
         key: API key; None for a server without keys.
         timeout_s: Time limit of connecting, and of each wait for data.
-        retries: How often a request is repeated.
+        retries: Number of retries of a request.
         transport: Carries the requests, such as to a server in this process; None for the network.
 
     Raises:
@@ -114,7 +114,7 @@ class AsyncClient:
 
         Args:
             sources: Paths, or pairs of a name and the content; or URLs, if the server fetches some.
-            collection: What the job belongs to, for the search.
+            collection: Collection of the job, for the search.
             options: Options of ``pagemill.parse``, such as ``{"languages": ["ko", "en"], "pages": "1-3"}``.
             idempotency: A key of the caller: as long as the server keeps the job that was sent with it, that job is
                 returned. None for a new job.
@@ -225,7 +225,7 @@ class AsyncClient:
         return (await self._request("GET", f"/v1/jobs/{id}/documents/{name}")).text
 
     async def download(self, id: str, path: str | Path) -> Path:
-        """Write all documents, pictures and records of a job into a zip file, which is whole or not there.
+        """Write all documents, pictures and records of a job into a zip file, atomically.
 
         Where pages are missing, there is an :class:`IncompleteResultsWarning`.
 
@@ -306,7 +306,7 @@ class AsyncClient:
     async def _attempt(
         self, method: str, path: str, attempt: int, *, last: bool, stream: bool = False, **arguments: Any
     ) -> httpx.Response | None:
-        """The answer, to be closed if it is a stream; None, after a pause, where the request is to be repeated.
+        """The answer, to be closed if it is a stream; None, after a pause, if the request should be repeated.
 
         Raises:
             PagemillError: The server refuses the request; on the last attempt also if it does not answer.

@@ -45,7 +45,7 @@ def body_of(
     Args:
         sources: All URLs, or none.
         options: Options of the job.
-        collection: What it belongs to.
+        collection: Its collection.
         stack: Closes the files.
 
     Raises:

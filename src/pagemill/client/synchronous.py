@@ -51,7 +51,7 @@ class Client:
         url: URL of the server, such as ``http://127.0.0.1:8080``.
         key: API key; None for a server without keys.
         timeout_s: Time limit of connecting, and of each wait for data.
-        retries: How often a request is repeated.
+        retries: Number of retries of a request.
 
     Raises:
         MissingDependencyError: httpx is not installed.

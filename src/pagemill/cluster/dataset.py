@@ -57,11 +57,11 @@ def results(exchange: Any, task: WorkerTask, cluster: RaySettings, workers: int,
     """Have units parsed and yield their encoded results, in no particular order. Blocks.
 
     Args:
-        exchange: Where the units come from.
+        exchange: Source of the units.
         task: For the workers.
-        cluster: How many workers there may be, and GPUs of one.
+        cluster: Maximum number of workers, and GPUs of each.
         workers: Actors to begin with; Ray adds some while there is room for them and work is waiting.
-        units: That one actor parses at once.
+        units: Units that one actor parses at once.
     """
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False

@@ -1,4 +1,4 @@
-"""What Ray's dashboard and Prometheus show of a run and of a worker."""
+"""Metrics of a run and of a worker for Ray's dashboard and Prometheus."""
 
 from __future__ import annotations
 

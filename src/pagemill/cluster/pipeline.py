@@ -33,7 +33,7 @@ class ClusterPipeline(Pipeline):
 
     Args:
         services: With the settings of each worker, whose ``threads`` are also the CPUs that it takes of Ray.
-        cluster: Which cluster, and what of it.
+        cluster: The cluster and its resources for the run.
         out: The output directory, open while pages are streamed. Workers that see it write crops there.
     """
 

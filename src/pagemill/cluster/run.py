@@ -369,7 +369,7 @@ class ClusterRun:
         return None
 
     async def _watch(self) -> None:
-        """Give up units that will have no result: Ray waits for ever to restart a worker whose place was taken."""
+        """Give up units that will have no result: Ray waits forever to restart a worker whose resources are taken."""
         while True:
             await asyncio.sleep(_CHECK_S)
             try:

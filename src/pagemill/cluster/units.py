@@ -44,7 +44,7 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """From 0, in the order in which units are offered."""
     sources: list[UnitSource]
     alone: bool = False
-    """Nothing else is to be in flight in the worker: the page may have ended another worker."""
+    """No other page may be in flight in the worker: this one may have killed another worker."""
 
 
 class UnitPageResult(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -57,7 +57,7 @@ class UnitPageResult(msgspec.Struct, frozen=True, kw_only=True, array_like=True)
     retryable: bool
     unserved: bool
     log: list[tuple[str, int, str]] = []
-    """What the worker logged about it: logger, level and message of each record."""
+    """Log records of the worker about it: logger, level and message."""
 
 
 class UnitResult(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -72,9 +72,9 @@ class UnitResult(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     error: PageError | None = None
     """An error that ends the run, such as a server that does not answer or an engine that cannot be loaded."""
     problems: dict[str, PageError] = {}
-    """By their ``uri``, what was wrong with sources that the driver could read, or did not have to."""
+    """Errors by ``uri`` of sources that the driver could read, or did not open."""
     left: bool = False
-    """The worker had to leave its machine: pages that are missing were not finished."""
+    """The worker left its machine: missing pages were not finished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class WorkerTask:
     log_level: int = logging.WARNING
     """From which level the driver wants what workers log about pages."""
     token: str
-    """A file that the driver has put there: workers that see it write crops themselves."""
+    """A file that the driver has created: workers that see it write crops themselves."""
     version: str = __version__
 
 

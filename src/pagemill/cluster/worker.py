@@ -1,4 +1,4 @@
-"""What runs on each machine of a cluster: an actor that holds the services of the machine and parses units of pages."""
+"""The actor on each machine of a cluster: it has the services of the machine and parses units of pages."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class PageWorker:
             time.sleep(_ROOM_CHECK_S)
 
     def _watch_machine(self) -> None:
-        """Leave when Ray drains the machine: it does not notify actors."""
+        """Exit when Ray drains the machine: it does not notify actors."""
         node = ray.get_runtime_context().get_node_id()
         while not self._leaving:
             with suppress(Exception):  # the driver handles a head that does not answer
@@ -252,7 +252,7 @@ class PageLog(logging.Handler):
         self._records[tracing.PAGE.get()].append((record.name, record.levelno, record.getMessage()))
 
     def take(self, page_id: str) -> list[tuple[str, int, str]]:
-        """Remove and return what was logged about no page in particular, and about this one."""
+        """Remove and return the log records of this page, and those of no page."""
         return [*self._records.pop("", ()), *self._records.pop(page_id, ())]
 
 

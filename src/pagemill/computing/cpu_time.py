@@ -39,6 +39,7 @@ def process_clock(pid: int) -> Clock:
         nonlocal total, before
         now = dict(_thread_times(pid))
         gained = [spent - before.get(thread, 0) for thread, spent in now.items()]
+        # The busiest thread, not the sum: helper threads must not use up the limit of the one that computes.
         total += max([0, *gained]) / 1e9  # a new thread may have the number of one that has finished, and less time
         before = now
         return total

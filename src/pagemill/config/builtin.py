@@ -1,4 +1,4 @@
-"""Data that comes with pagemill: hardware profiles and model cards, one TOML file each."""
+"""Packaged data: hardware profiles and model cards, one TOML file each."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from pagemill.whole_files import whole_file
 
 _CHUNK = 2**20
 _MOST_BYTES = 2 * 2**30
-"""Upper bound, above any model that runs inside pagemill, so that an endless response cannot fill the disk."""
+"""Upper bound above the size of every embedded model: an endless response must not fill the disk."""
 _TIMEOUT_S = 60.0
 """Timeout between two blocks."""
 _MOST_CAUSES = 20
@@ -29,7 +29,7 @@ def fetch_file(url: str, target: Path, sha256: str, *, mirror: str | None = None
 
     Args:
         url: Its address.
-        target: Where to put it; its folder is made.
+        target: Target path; its folder is created.
         sha256: SHA-256 of its bytes, in hex digits.
         mirror: Another host that has it at the same path, such as ``http://mirror:8000``.
 

@@ -71,7 +71,7 @@ class RuntimeSettings(Settings):
         """Replace every 0 by a number for this machine.
 
         Args:
-            waiting_pages: How many more pages may be in flight because they wait for responses of servers.
+            waiting_pages: Number of further pages in flight that wait for responses of servers.
         """
         cores = available_cores()
         threads = self.threads or cores

@@ -190,7 +190,7 @@ def load_card(name: str | Path, kind: ModelKind | None = None) -> ModelCard:
 
     Args:
         name: Name of a built-in card or of its repository on the Hub, or a path that ends in ``.toml``.
-        kind: What the model must be for; None for anything.
+        kind: Required purpose of the model; None for any.
 
     Raises:
         UsageError: There is no such card, it has another kind, or the file is not valid; the message names the field.

@@ -26,7 +26,7 @@ MODELS_VARIABLE = "PAGEMILL_MODELS"
 """Variable with the path of a local mirror: a folder with one folder per model, named like its card."""
 _SMALL_FILES = ("*.json", "*.txt", "*.jinja", "*.model", "*.tiktoken")
 _WEIGHTS = ("*.safetensors",)
-"""Together with the small files all that loading needs. No ``*.py``: code of a model is never run."""
+"""With the small files, everything that loading needs. No ``*.py``: code of a model is never run."""
 _SPARE = 1.05  # of the download: overhead of the file system
 _MAX_INDEX = 64 * 2**20  # bytes
 
@@ -112,10 +112,10 @@ def download_model(card: ModelCard, *, folder: Path | None = None, endpoint: str
 
 @contextmanager
 def hub_errors(repository: str) -> Iterator[None]:
-    """Within the block, errors of the Hub's client become errors of ours.
+    """Convert errors of the Hub's client within the block.
 
     Args:
-        repository: What is fetched.
+        repository: Repository to fetch.
 
     Raises:
         MissingDependencyError: The Hub's client is not installed.
@@ -187,9 +187,9 @@ def require_space(name: str, size: int, folder: Path, *, option: str) -> None:
     """Make sure that a download fits on a disk.
 
     Args:
-        name: What is to be fetched.
+        name: Name of the download, for messages.
         size: Bytes of it that are missing.
-        folder: Where to; it need not exist.
+        folder: Target folder; it need not exist.
         option: Names another disk.
 
     Raises:

@@ -42,7 +42,7 @@ class Option:
     shown_default: str | None = None
     """Default shown in the help, if the value itself is not clear."""
     environment: str | None = None
-    """Variable from which the command line takes a value that is not given."""
+    """Variable with the default of the command line."""
     secret: bool = False
     """Neither printed nor passed on a command line."""
     minimum: float | None = None
@@ -52,7 +52,7 @@ class Option:
     folder_exists: bool = False
     """On the command line the folder must exist."""
     without_value: str | None = None
-    """On the command line the option may stand alone, which means this; a value follows after ``=``."""
+    """Value of the option without an argument; other values follow after ``=``."""
     comma_separated: bool = False
     """On the command line one value may hold several, separated by commas."""
     parse: Callable[[Any], Any] | None = None
@@ -212,7 +212,7 @@ def _words(declared: Option, value: Any) -> Iterator[str]:
 
 
 class Settings:
-    """Base of settings classes, so that the values are checked however an object is made."""
+    """Base of settings classes: checks and converts the values of every new object."""
 
     __slots__ = ()
 
@@ -235,7 +235,7 @@ class Settings:
 
 
 def fields_of(settings: type) -> list[tuple[str, Any, Option | None]]:
-    """The name and type of each field, and the option that it is."""
+    """The name, type and option of each field."""
     # Evaluating annotations takes longer than all else about settings, which a server makes for each job.
     if (found := _known_fields.get(settings)) is None:
         hints = get_type_hints(settings)

@@ -10,7 +10,7 @@ from pagemill.config.options import Option, fields_of
 
 _OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*[a-z])(?:[ =]([A-Za-z0-9][\w.,-]*\w|\w))?")
 GROUPED = ("recognition", "describing", "local")
-"""Fields that Python passes as objects."""
+"""Fields that are objects in the Python API."""
 
 
 def in_python(text: str, settings: type) -> str:
@@ -35,7 +35,7 @@ def in_python(text: str, settings: type) -> str:
 
 
 def _keywords(settings: type, pattern: str = "{}") -> Iterator[tuple[str, tuple[str, Option]]]:
-    """The flags of options, each with where its value goes in Python."""
+    """The flags of options, each with its keyword argument in Python."""
     for name, kind, declared in fields_of(settings):
         if declared is not None:
             key = declared.key if pattern == "{}" else name
@@ -49,7 +49,7 @@ def _keywords(settings: type, pattern: str = "{}") -> Iterator[tuple[str, tuple[
 
 
 def _value(declared: Option, flag: str, word: str | None) -> str:
-    """What is passed: the word behind an option if it is a value of it."""
+    """The value behind an option, if it is valid for it."""
     if declared.kind is bool:
         return str(not flag.startswith("--no-"))
     is_number = declared.kind in (int, float)

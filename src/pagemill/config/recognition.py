@@ -150,14 +150,14 @@ class RecognitionSettings(Settings):
 
     @property
     def asked(self) -> RecognitionSettings | None:
-        """The settings of the region engine that is asked at all: about every page, or about doubtful regions."""
+        """The settings of the region engine in use, for every page or for doubtful regions."""
         if self.escalate is None:
             return self if self.reads_regions else None
         settings = replace(self, engine=self.escalate, escalate=None, escalate_from=ESCALATE_FROM)
         return replace(settings, reading=ReadingMode.REGIONS)
 
     def reading_mode(self) -> ReadingMode | None:
-        """What the model is sent, as far as known without the engine: opens the model card.
+        """The model's input (regions or pages), as far as its card defines it.
 
         Raises:
             UsageError: There is no such model card, or it is not valid.

@@ -1,4 +1,4 @@
-"""From the values of a model's answer to a description: untrusted, bounded, in linear time."""
+"""Convert the untrusted values of a model's answer to a description: bounded, in linear time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pagemill.document.page import Description
 MAX_SUMMARY, MAX_KEYWORD, MAX_KEYWORDS = 2_000, 80, 16
 MAX_ROWS, MAX_COLUMNS, MAX_CELL = 200, 30, 200
 _LONGEST = 20_000
-"""Characters of any value that are looked at."""
+"""Maximum characters of a value that are examined."""
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}")
 _CUT = " …"
 _UNSEEN = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]+")
@@ -36,7 +36,7 @@ SCHEMA: dict[str, Any] = {
 
 
 def problems(values: Mapping[str, Any]) -> list[str]:
-    """What is wrong with an answer, so that it is asked for again."""
+    """Problems of an answer that cause a retry."""
     found = [] if _line(values.get("summary"), MAX_SUMMARY) else ["the answer has no summary"]
     if not isinstance(values.get("keywords"), list):
         found.append("the answer has no list of keywords")
@@ -96,7 +96,7 @@ def _is_cut(text: str, longest: int) -> bool:
 
 
 def _line(value: Any, longest: int) -> str:
-    """A text, or a number, in one line of bounded length; empty for all else."""
+    """A text or number on one line of bounded length; empty for other values."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     if isinstance(value, int) and abs(value) > 10**18:  # as text it takes quadratic time

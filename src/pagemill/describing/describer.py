@@ -34,7 +34,7 @@ PROMPT_VERSION = "1"
 _ANSWER_TOKENS = 1_500
 """Not measured: about three times a summary of 120 words, 12 keywords and a table of 40 values."""
 _PROMPT_TOKENS = 1_500
-"""The instruction with its schema, and twice 600 characters of context, of which one may be a token each."""
+"""The instruction with its schema, and 2 x 600 characters of context, up to one token each."""
 _SMALLEST_IMAGE = 200_000
 _MOST_CAPTIONS, _LONGEST_CAPTION = 3, 600
 _PROMPT = """\
@@ -127,7 +127,7 @@ class Describer:
         return self._client.in_flight
 
     async def check(self) -> None:
-        """Reach the servers and find the model.
+        """Connect to the servers and find the model.
 
         Raises:
             NetworkError: No server answers.

@@ -1,4 +1,4 @@
-"""What is known of sources across runs, and the names that are given out."""
+"""Known sources across runs, and assigned names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pagemill.document.page import DocumentInfo
 
 
 class Catalogue:
-    """Knows no source and no name at first, and is gone with the process; that of a run directory remembers.
+    """Starts empty and is not stored; the catalogue of a run directory is.
 
     Thread-safe; the calls may block. Memory grows by some 200 bytes a source, and by as much an open name.
     """
@@ -48,7 +48,7 @@ class Catalogue:
             return KnownSource(copy=self._copies[digest])
 
     def counted(self, digest: str, copy: int, pages: int) -> None:
-        """Keep how many pages a source holds in all."""
+        """Store the total number of pages of a source."""
 
     def document_id(self, key: str, wanted: str) -> str:
         """The id of a document: the one it has (``key`` says which document), else ``wanted`` made unique."""
@@ -58,15 +58,15 @@ class Catalogue:
             return self._document_ids[key]
 
     def describe(self, doc_id: str, info: DocumentInfo) -> None:
-        """Keep what a document says of itself."""
+        """Store the metadata of a document."""
 
     def page_id(self, wanted: str) -> str:
-        """An id for a page that has none yet: ``wanted`` made unique."""
+        """A new page id: ``wanted`` made unique."""
         with self._lock:
             return self._unique("pages", wanted)
 
     def _unique(self, kind: str, wanted: str) -> str:
-        """A name that nobody has yet; upper and lower case count as the same."""
+        """An unused name; case is ignored."""
         name = next(name for name in self._candidates(kind, wanted) if (kind, name.casefold()) not in self._given)
         self._given.add((kind, name.casefold()))
         return name

@@ -1,4 +1,4 @@
-"""Which way text runs: Hebrew, Arabic and their neighbours from right to left."""
+"""Direction of text: Hebrew, Arabic and related scripts run from right to left."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def is_set_from_left(edges: Sequence[tuple[float, float]], tolerance: float) -> 
     """Whether lines begin at the left: also right-to-left letters are set so by programs that know one direction only.
 
     Args:
-        edges: Where each line begins and ends.
-        tolerance: How far apart equal edges may be, in the same unit.
+        edges: Start and end of each line.
+        tolerance: Maximum distance of equal edges, in the same unit.
     """
     left, right = (max(Counter(round(edge[side] / tolerance) for edge in edges).values(), default=0) for side in (0, 1))
     return left >= _LEAST_LINES and left > _MORE * right

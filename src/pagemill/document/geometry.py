@@ -123,6 +123,6 @@ def components(count: int, links: Iterable[Sequence[int]]) -> list[NDArray[np.in
 
 
 def split_when(items: Sequence[T], apart: Callable[[T, T], bool]) -> list[list[T]]:
-    """Cut a sequence between every two neighbours that are apart."""
+    """Cut a sequence between neighbours for which a condition holds."""
     cuts = [index for index, pair in enumerate(pairwise(items), start=1) if apart(*pair)]
     return [list(items[start:end]) for start, end in pairwise([0, *cuts, len(items)]) if start < end]

@@ -1,4 +1,4 @@
-"""What a page is, whatever its file is called: the digest of the source's content and the place in it.
+"""Identity of a page, independent of its file name: the digest of the source's content and the position in it.
 
 Beside it what is remembered of a source by that identity, which the store reports and sources use.
 """
@@ -54,13 +54,13 @@ class PageKey(NamedTuple):
 
 
 class WaitingPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page that was met earlier and has not ended."""
+    """A page that was read earlier and is not finished."""
 
     page_id: str
     attempts: int = 0
-    """Attempts that ended badly in an earlier process; more than none, and the page is tried alone."""
+    """Failed attempts in earlier processes; with any, the page is retried in isolation."""
     death: str | None = None
-    """How the process ended that had this page, and no other, in flight; None for one that did not."""
+    """How a process died with only this page in flight; None if none did."""
     doc_id: str | None = None
     """Id of its document, where that is known; the catalogue is asked for it otherwise."""
     position: int | None = None
@@ -78,7 +78,7 @@ class AllBut:
 
 
 class KnownSource(msgspec.Struct, frozen=True, kw_only=True):
-    """What a catalogue knows of one source file (or of one of several with the same content)."""
+    """Stored facts about one source file (or one of several with the same content)."""
 
     copy: int = 1
     """Which of several sources with the same content, from 1."""
@@ -87,4 +87,4 @@ class KnownSource(msgspec.Struct, frozen=True, kw_only=True):
     ended: Container[int] = frozenset()
     """Pages (:attr:`PageKey.page`) that need not be parsed again."""
     waiting: Mapping[int, WaitingPage] = {}
-    """Pages that were met and have not ended."""
+    """Pages that were read and are not finished."""

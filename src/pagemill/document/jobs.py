@@ -78,7 +78,7 @@ class Jobs(msgspec.Struct, frozen=True):
 
     jobs: list[Job]
     next: str | None = None
-    """To be sent as ``after``; None at the end."""
+    """Value for ``after``; None at the end."""
 
 
 class PageSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +105,7 @@ class Pages(msgspec.Struct, frozen=True):
 
     pages: list[PageSummary]
     next: str | None = None
-    """To be sent as ``after``; None at the end."""
+    """Value for ``after``; None at the end."""
 
 
 class PageEvent(msgspec.Struct, frozen=True, kw_only=True):

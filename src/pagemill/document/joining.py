@@ -7,7 +7,7 @@ from pagemill.late import re
 HYPHENS = ("-", "\u2010", "\u2011")
 _ADDRESS = re.compile(r"(?:://|\bwww\.)\S*$")
 _IN_ADDRESS = frozenset("/-_=?&#%~")
-"""Signs at which a line breaks an address, without adding one."""
+"""Characters at which an address may break without an added hyphen."""
 _WORD = re.compile(r"[^\W\d_]+(?:[-\u2010\u2011][^\W\d_]+)*")
 _CUT_WORD = re.compile(r"([^\W\d_]+(?:[-\u2010\u2011][^\W\d_]+)*)[-\u2010\u2011]$")
 _ONE_HYPHEN = str.maketrans("\u2010\u2011", "--")
@@ -26,7 +26,7 @@ _KOREAN_PARTICLE = re.compile(
     "(?:은|는|이|가|을|를|의|에|에서|에게|께|으로|로|와|과|도|만|까지|부터|보다|처럼|마다|이나|나|이며|며|하여|하고|한|할|함|하는|하기|된|될|됨|되는|"
     "되어|다|이다|한다|된다|합니다|됩니다|입니다|습니다|니다)(?=[\\s.,;:)」』”’]|$)"
 )
-"""What cannot stand as a word of its own at the start of a line: the word was broken there."""
+"""Endings that are not words on their own: at the start of a line, they continue a broken word."""
 
 
 _COUNTER = re.compile(
@@ -113,7 +113,7 @@ class HyphenatedWords:
                 self._first_parts.add(word.rpartition("-")[0])
 
     def has(self, word: str) -> bool:
-        """Whether the text has a word, whatever its signs before and behind."""
+        """Whether the text has a word, ignoring punctuation around it."""
         found = _WORD.search(word.casefold().translate(_ONE_HYPHEN))
         return found is not None and found[0] in self._words
 
@@ -141,7 +141,7 @@ def join_pair(before: str, after: str, joint: str | None = None) -> str:
     Args:
         before: The first one.
         after: The second one.
-        joint: What takes the place of the hyphen at the end of the first one, where that is known.
+        joint: Replacement of the hyphen at the end of the first one, if known.
     """
     last, first = before[-1], after[0]
     # Addresses break anywhere, without a hyphen of their own.

@@ -1,4 +1,4 @@
-"""JSON of what documents say, which may be no valid Unicode."""
+"""JSON of document texts, which may be invalid Unicode."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ TASK_OF_LABEL: Mapping[Label, Task] = MappingProxyType(
 
 FIGURES = frozenset({Label.IMAGE, Label.CHART})
 PICTURES = FIGURES | {Label.HEADER_IMAGE, Label.FOOTER_IMAGE, Label.SEAL}
-"""Everything that shows something other than text."""
+"""Labels of everything except text."""
 FORMULAS = frozenset({Label.DISPLAY_FORMULA, Label.INLINE_FORMULA})
 TITLES = frozenset({Label.DOC_TITLE, Label.PARAGRAPH_TITLE})
 FURNITURE_LABELS = frozenset({Label.HEADER, Label.FOOTER, Label.NUMBER})

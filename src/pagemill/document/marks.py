@@ -57,7 +57,7 @@ def safe_target(target: str | None) -> str | None:
 
 
 def page_of_target(target: str) -> int | None:
-    """The page that a target names, from 1; None for all other targets."""
+    """The page number of a target, from 1; None for other targets."""
     match = _PAGE.fullmatch(target)
     # No document has more pages, and longer numbers are slow to convert.
     return int(match[1][:9]) if match else None
@@ -149,7 +149,7 @@ def inline_html(text: str, spans: Sequence[Span] = (), *, pages: str | None = No
     Args:
         text: Without markup.
         spans: Its marks.
-        pages: What the addresses of pages begin with (``#page-``); None leaves them as the record names them.
+        pages: Prefix of page anchors (``#page-``); None leaves them as in the record.
     """
     return _html(nested(text, spans), pages) if spans else escape(text, quote=False)
 

@@ -15,7 +15,7 @@ _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def safe_name(raw: str) -> str:
-    """Turn any text into a file name: letters of all scripts stay, what could mean anything to a file system goes.
+    """Turn any text into a file name: letters of all scripts stay, special characters of file systems are removed.
 
     The result is in NFC, not empty, at most ``MAX_BYTES`` bytes in UTF-8, contains no separator, control or formatting
     character, neither starts nor ends with a dot or space, and is not a device name of Windows.

@@ -23,16 +23,16 @@ head, a page number or the lettering of a picture."""
 
 
 WHOLE_PAGE = "whole-page"
-"""``Region.source`` of what stands somewhere on a page: its box is the page's."""
+"""``Region.source`` of content without a position: its box is that of the page."""
 
 LOW_CONFIDENCE, UNREAD_SCRIPT, LAYER_MISMATCH = "low_confidence", "unread_script", "text_layer_mismatch"
 DOUBTS = frozenset({LOW_CONFIDENCE, UNREAD_SCRIPT, LAYER_MISMATCH})
 """Categories of warnings about text that was read and is probably wrong. Only with ``--strict`` they decide about the
 exit status."""
 UNRELIABLE = "poorly_read"
-"""Category of the warning about a page whose text is not to be relied upon."""
+"""Category of the warning about a page with unreliable text."""
 READING = frozenset({"recognition", "text_layer", "table"})
-"""Components whose warnings are about what was read: a page that has one is to be reviewed."""
+"""Components whose warnings concern recognized text: a page with one needs review."""
 
 
 _REPR_WIDTH = 60
@@ -57,7 +57,7 @@ class ContentFormat(StrEnum):
 
 
 class PageError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that went wrong on a page, as data that travels with it."""
+    """An error of a page, as data in its record."""
 
     component: str
     """Stage that failed: ``source``, ``decode``, ``text_layer``, ``unwarping``, ``recognition``, ``deskew``,
@@ -71,12 +71,12 @@ class PageError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Index of the region concerned, None for the whole page."""
 
     def exception(self) -> PagemillError:
-        """The error to be raised, of the class of its category."""
+        """The error as an exception of its category's class."""
         return error_class(self.category)(self.message, remedy=self.remedy)
 
 
 class Mark(StrEnum):
-    """What a span of characters is set in, or is."""
+    """Style or role of a span of characters."""
 
     BOLD = "bold"
     ITALIC = "italic"
@@ -139,7 +139,7 @@ class Furniture(StrEnum):
 
 
 class DocumentInfo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a document says of itself. Read once, when its file is opened."""
+    """Metadata of a document, read once when its file is opened."""
 
     title: str = ""
     author: str = ""
@@ -168,7 +168,7 @@ class TextLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     polygon: tuple[Point, ...] | None = None
     """Quadrilateral of a slanted line, clockwise from its top-left corner; None when the box says it all."""
     confidence: float | None = 1.0
-    """The share of its characters that is expected to be right, 0-1; None where nobody knows: a text layer that was
+    """Expected share of correct characters, 0-1; None where it is unknown: a text layer that was
     taken although it is not sound."""
     engine: str = ""
     words: tuple[Word, ...] = ()
@@ -187,7 +187,7 @@ class TextLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a model says that an element shows; see ``docs/describe.md``. Not to be trusted more than the page."""
+    """A model's description of an element; see ``docs/describe.md``. As untrusted as the page."""
 
     summary: str
     """One paragraph."""
@@ -196,9 +196,9 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """The data that a chart shows, row by row, all of the same length, the head first; None for all else, and where the
     values cannot be read off."""
     language: str = ""
-    """In which it is written, as the model says: ``en``, ``ko``; empty where it does not."""
+    """Language of the description, as the model reports it: ``en``, ``ko``; empty if it does not."""
     engine: str = ""
-    """Who wrote it, as in :attr:`Content.engine`: ``vlm:`` and the model card."""
+    """Its author, as in :attr:`Content.engine`: ``vlm:`` and the model card."""
     model: str = ""
     """The model's name on its server."""
     attempts: int = 1
@@ -215,27 +215,27 @@ class Content(msgspec.Struct, kw_only=True):
     """Box in page pixels."""
     polygon: tuple[Point, ...] | None = None
     content: str | None = None
-    """What was read, of an image or chart its lettering; None where nothing was, or where reading failed, which an
-    error says."""
+    """The recognized content; of an image or chart its lettering. None if there is none, or if recognition failed,
+    which an error reports."""
     content_format: ContentFormat = ContentFormat.TEXT
     score: float | None = None
     """Score of the layout engine, 0-1; None when the region does not come from a model."""
     source: str = ""
-    """Who found the region: the layout engine's name, or ``projection`` / ``orphan-lines`` for fallbacks."""
+    """Source of the region: the layout engine's name, or ``projection`` / ``orphan-lines`` for fallbacks."""
     engine: str | None = None
-    """Who read it: the recognition engine's name (``rapidocr``, ``vlm:glm-ocr``), ``text-layer``, or ``annotation`` for
+    """The recognition engine's name (``rapidocr``, ``vlm:glm-ocr``), ``text-layer``, or ``annotation`` for
     form fields and annotations of a PDF; several are joined by ``+``."""
     other_engine: str | None = None
-    """Who read it as well, where a second engine was asked: its reading says the same, or was not kept."""
+    """A second engine that read it as well: with the same result, or one that was not kept."""
     structure: str | None = None
-    """Who found the rows and columns of a table: ``rules`` (all are drawn), ``text`` (its places, and what rules there
+    """Source of the rows and columns of a table: ``rules`` (all are drawn), ``text`` (its places, and what rules there
     are), or the name of a model (``slanet-plus``); None for all else, and where the recognition engine did."""
     attempts: int = 1
     """How often a model was asked for the content; more than once where it refused an image as too large, or its answer
-    was no good. Of a model that reads whole pages: for the page. What the network lost does not count."""
+    was invalid. For a model that reads whole pages: for the page. What the network lost does not count."""
     confidence: float | None = None
-    """The share of its characters that is expected to be right, 0-1: the mean over its lines, weighted by length. None
-    where nobody knows, as of a model's answer."""
+    """Expected share of correct characters, 0-1: the mean over its lines, weighted by length. None where it is unknown,
+    as for a model's answer."""
     level: int | None = None
     """Heading level: 1 for a title, 2 and deeper for headings."""
     list_item: bool = False
@@ -265,7 +265,7 @@ class Content(msgspec.Struct, kw_only=True):
 
 
 class Region(Content, Shown, kw_only=True):
-    """A layout region with what was read in it.
+    """A layout region with its recognized content.
 
     Its coarse category follows from label and ``list_item``: :func:`pagemill.document.labels.category_of`.
     """
@@ -295,7 +295,7 @@ class ImageCrop(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 0
     """Bytes of the file."""
     sha256: str = ""
-    """Hash of the file, 64 hex digits: the record says by itself whether its pictures are whole."""
+    """SHA-256 of the file, 64 hex digits: a record can be checked against its pictures."""
 
 
 class PageFacts(msgspec.Struct, kw_only=True):
@@ -318,13 +318,13 @@ class PageFacts(msgspec.Struct, kw_only=True):
     rotation: int = 0
     """Degrees clockwise by which the decoded image was turned upright before layout (0, 90, 180, 270)."""
     unwarped: str = ""
-    """What unwarped the photograph of a page before it was read (``uvdoc``); empty for a page read as it is. Boxes lie
-    on the photograph, ``image_crops`` show the flat page."""
+    """The method that unwarped the photograph of a page before recognition (``uvdoc``); empty for a page read as it is.
+    Boxes lie on the photograph, ``image_crops`` show the flat page."""
     page_key: str = ""
     """Identity of the page by content (:class:`pagemill.document.identity.PageKey` as text)."""
     status: Status = Status.DONE
     attempts: int = 1
-    """Attempts that it took, the last one included. One that ended because the run was killed does not count."""
+    """Number of attempts, including the last. Attempts of a killed run do not count."""
     errors: list[PageError] = []
     missing: int = 0
     """Pages or rows that the source announces and could not give, for which this failed record stands; at least 1 where
@@ -338,12 +338,12 @@ class PageFacts(msgspec.Struct, kw_only=True):
     confidence: float | None = None
     """Confidence as of a region: the mean over the lines whose confidence is known, lettering of pictures left out."""
     leaves_out: Furniture = Furniture.PROVEN
-    """Running heads, running feet and page numbers that texts made of the page leave out: those that are proven, or
-    those that are likely as well (``--furniture``)."""
+    """Running heads, running feet and page numbers left out of exported texts: proven ones, or likely ones as well
+    (``--furniture``)."""
     left_out: int = 0
-    """Regions with a text that they leave out for that."""
+    """Regions whose text is left out for that reason."""
     review: bool = False
-    """Somebody should compare the page with what was read: ``errors`` holds a warning about that, which says why."""
+    """The page needs a human check; a warning in ``errors`` has the reason."""
     signals: dict[str, float] = {}
     """What speaks against the text, as shares; those that are 0 or unknown are left out. ``low_confidence``: text in
     lines of low confidence. ``unread``: regions, or lines, of which nothing was read. ``unread_script``: lines in a
@@ -352,7 +352,7 @@ class PageFacts(msgspec.Struct, kw_only=True):
     timings: dict[str, float] = {}
     """Seconds by stage."""
     metadata: dict[str, Any] = {}
-    """What the source says beside the pixels (dataset columns, PDF page label). Plain JSON values."""
+    """Metadata of the source (dataset columns, PDF page label). Plain JSON values."""
 
 
 class PageResult(PageFacts, Shown, kw_only=True):
@@ -360,7 +360,7 @@ class PageResult(PageFacts, Shown, kw_only=True):
 
     doc_id: str
     source: str
-    """Where the document came from, as the user named it."""
+    """Source of the document, as the user named it."""
     regions: list[Region] = []
     markdown: str = ""
     image_crops: list[ImageCrop] = []
@@ -371,5 +371,5 @@ class PageResult(PageFacts, Shown, kw_only=True):
 
     @property
     def has_image(self) -> bool:
-        """Whether there are pixels to show: not of Office files, web pages and the like, which are read without."""
+        """Whether there are pixels to show; Office files, web pages and similar documents have none."""
         return self.width > 0 and not self.text_source.startswith("document")

@@ -1,4 +1,4 @@
-"""What notebooks show of pages and regions."""
+"""Display of pages and regions in notebooks, and counts in words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def count(number: int, noun: str) -> str:
 
 
 class Shown:
-    """Base of what a notebook shows; :mod:`pagemill.export.notebook` renders it, and is imported only then."""
+    """Base of objects that a notebook displays; :mod:`pagemill.export.notebook` is imported on demand."""
 
     __slots__ = ()
 

@@ -14,7 +14,7 @@ from pagemill.document.page import Mark, Span, TextLine
 from pagemill.late import re
 
 _SAME = 4
-"""Characters that must agree before two texts are taken to be in step again. Not measured."""
+"""Characters that must agree before two texts count as aligned again. Not measured."""
 _REACH = 200
 """Characters that may be added or left out at one place: leaders, a formula. Not measured."""
 _SCRIPTS = {Mark.SUPERSCRIPT, Mark.SUBSCRIPT}
@@ -30,7 +30,7 @@ _LAST_WORD = re.compile(r"[^\W\d_]+$")
 _LOW_SIGNS = re.compile(r"[.,;:_'’\s]+")
 """Signs that are low or high by themselves: smaller ones behind a raised note look like scripts."""
 _BASE = 24
-"""Characters before a superscript that are looked at."""
+"""Characters before a superscript that are examined."""
 
 
 def spans_of(content: str, lines: Sequence[TextLine]) -> tuple[Span, ...]:
@@ -67,12 +67,12 @@ def _over_code(text: str, spans: tuple[Span, ...]) -> tuple[Span, ...]:
 
 
 def reworded(line: TextLine, text: str, **changed: Any) -> TextLine:
-    """A line with another text that says the same, or less, and the marks of its own."""
+    """A line with an equivalent or shorter text, and its own marks."""
     return msgspec.structs.replace(line, text=text, spans=carried(line.spans, line.text, text), **changed)
 
 
 def carried(spans: Iterable[Span], source: str, target: str) -> tuple[Span, ...]:
-    """The spans of a text, in another one that says the same in the same order."""
+    """The spans of a text, mapped to an equivalent text in the same order."""
     spans = list(spans)
     if not spans:
         return ()
@@ -92,7 +92,7 @@ def carried(spans: Iterable[Span], source: str, target: str) -> tuple[Span, ...]
 
 
 def _places(source: str, target: str) -> list[int]:
-    """For each character of ``source`` its place in ``target``; -1 for white space and what is not there."""
+    """For each character of ``source`` its position in ``target``; -1 for white space and missing characters."""
     inked = [i for i, char in enumerate(source) if not char.isspace()]
     there = [i for i, char in enumerate(target) if not char.isspace()]
     if source.split() == target.split():
@@ -115,13 +115,13 @@ def _places(source: str, target: str) -> list[int]:
 
 @lru_cache(4096)
 def _folded(char: str) -> str:
-    """A character as it compares: in its compatibility form where that is one character."""
+    """A character for comparison: its compatibility form if that is one character."""
     form = char if char.isascii() else unicodedata.normalize("NFKC", char)
     return form if len(form) == 1 else char
 
 
 def _difference(a: str, b: str, i: int, j: int) -> tuple[int, int]:
-    """How much of either text to skip until both agree again; one of each where that is not near."""
+    """Number of characters to skip in each text until both agree again; one each if they do not agree soon."""
     ways = (
         (a.find(b[j : j + _SAME], i + 1, i + _REACH) - i, 0),  # left out
         (0, b.find(a[i : i + _SAME], j + 1, j + _REACH) - j),  # added
@@ -183,19 +183,19 @@ def lines_of(text: str, spans: Sequence[Span]) -> Iterator[tuple[str, tuple[Span
 
 
 def shifted(spans: Iterable[Span], by: int) -> tuple[Span, ...]:
-    """The spans of a text that comes to stand further back in another one."""
+    """The spans of a text at a later position in another one."""
     return tuple(msgspec.structs.replace(span, start=span.start + by, end=span.end + by) for span in spans)
 
 
 def with_scripts(text: str, spans: tuple[Span, ...], notes: Collection[str] = ()) -> tuple[str, tuple[Span, ...]]:
-    """A text with its scripts as Unicode has them, 10⁵, m², H₂O, and the spans that are left; the length stays.
+    """A text with scripts as Unicode characters (10⁵, m², H₂O), and the remaining spans; the length is unchanged.
 
     What names a note stays a span: a superscript after a word or a sign, or after a number where such a note exists.
 
     Args:
         text: With its scripts as plain characters.
         spans: Its marks.
-        notes: What the notes of the page begin with.
+        notes: Prefix of the page's notes.
     """
     kept: list[Span] = []
     for span in spans:

@@ -20,4 +20,4 @@ class Symbol(msgspec.Struct, frozen=True, array_like=True):
     style: str = "r"
     """``i`` italic, ``r`` upright, ``b`` bold, ``c`` calligraphic, ``d`` double-struck, ``f`` Fraktur, ``s`` sans."""
     math: bool = False
-    """Its font is one for formulas alone."""
+    """Whether its font is only for formulas."""

@@ -41,7 +41,7 @@ class Modality(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingInput:
-    """One thing to embed: a text, an image, or an image with a text."""
+    """An input to embed: a text, an image, or an image with a text."""
 
     role: Role
     text: str = ""

@@ -1,4 +1,4 @@
-"""The embedded engine: hashed character n-grams. No model, no download, every language; lexical likeness, no meaning.
+"""The embedded engine: hashed character n-grams. No model, no download, every language; lexical similarity only.
 
 Text is brought to NFKC, case-folded, and cut into words. Of each word, with its borders, all sequences of 2, 3 and 4
 characters count; of Korean words also those of 4 and 6 letters (jamo), since an ending changes a syllable
@@ -36,7 +36,7 @@ Hashes: TypeAlias = NDArray[np.uint64]
 MODEL = "hashed character n-grams"
 DIMENSION = 4096
 STATISTICS = "ngram.statistics.npz"
-"""In how many page texts each n-gram occurs; in the folder of the vectors."""
+"""Document frequency of each n-gram; in the folder of the vectors."""
 _CHARACTERS = (2, 3, 4)
 _JAMO = (4, 6)
 _BUCKETS = 2**20
@@ -104,7 +104,7 @@ class NgramEngine:
         return len(np.setxor1d(now, self._digests)) / max(1, len(self._digests))
 
     def fit(self, texts: Iterable[str]) -> None:
-        """Count and store in how many texts each n-gram occurs."""
+        """Count and store the document frequency of each n-gram."""
         # In buckets, of a fixed size: a table of all n-grams would grow with the corpus.
         frequencies = np.zeros(_BUCKETS, dtype=np.uint32)
         digests = []
@@ -183,7 +183,7 @@ def _windows(text: str, length: int) -> NDArray[np.uint64]:
 
 
 def _within_words(windows: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Those without a space anywhere but at their ends."""
+    """Windows without a space except at their ends."""
     is_broken: NDArray[np.bool_] = (windows[:, 1:-1] == _SPACE).any(axis=1)
     return windows[~is_broken]
 
@@ -212,7 +212,7 @@ def _digest(text: str) -> int:
 
 
 def _read_statistics(path: Path) -> tuple[NDArray[np.uint32], Hashes]:
-    """In how many texts each n-gram occurs, and the digest of each text."""
+    """Document frequency of each n-gram, and the digest of each text."""
     if not path.exists():
         return np.zeros(_BUCKETS, dtype=np.uint32), np.empty(0, dtype=np.uint64)
     try:

@@ -30,7 +30,7 @@ DEFAULT_CARD = "qwen3-vl-embedding-2b"
 _BATCH = 16
 _REQUESTS_A_SERVER = 4
 _TEMPLATE_TOKENS = 64
-"""What the chat template puts around instruction, image and text; some 20 in Qwen3-VL's."""
+"""Tokens that the chat template adds to instruction, image and text; about 20 in Qwen3-VL's."""
 
 
 class _EmbeddingReply(msgspec.Struct):

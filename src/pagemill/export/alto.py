@@ -1,4 +1,4 @@
-"""A document as ALTO 4: XML of pages, text blocks, lines and words with their places, as libraries keep it."""
+"""A document as ALTO 4: XML of pages, text blocks, lines and words with positions, the format of libraries."""
 
 from __future__ import annotations
 

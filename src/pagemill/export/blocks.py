@@ -83,7 +83,7 @@ class Block(TextPart):
         self.pieces = [Piece(self.page, self.region, 0, len(self.text))]
 
     def add_rows(self, rest: Block, table: Table) -> None:
-        """Become one table with its part on the next page."""
+        """Merge with the part of the table on the next page."""
         self.table = table
         self.pieces += rest.pieces
 
@@ -190,5 +190,5 @@ class _Blocks(PageRenderer[Block]):
         )
 
     def _has_captions(self, region: Region) -> bool:
-        """Whether captions go with a region, rather than keep their own places."""
+        """Whether captions are placed with a region, rather than at their own positions."""
         return TASK_OF_LABEL[region.label] is Task.SKIP or region.index in self._tables

@@ -1,4 +1,4 @@
-"""A document cut into chunks for retrieval: passages of bounded size that know their headings and their places."""
+"""Chunks of a document for retrieval: passages of bounded size with their headings and positions."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from pagemill.tables.table import Table
 _WORD = re.compile(r"\s*\S+\s*")
 _ID_DIGITS = 32
 _EXACT = 16
-"""The last 1/16 of a chunk is filled by exact counts: a tokenizer may make a few more of a whole than of its parts."""
+"""The last 1/16 of a chunk is filled by exact counts: a whole may have a few more tokens than its parts."""
 _MOST_EMPTY = 2
-"""Empty lines of code that are kept in a row."""
+"""Consecutive empty lines of code that are kept."""
 _LONGEST_REPEATED = 200
 """Characters of a cell that each of its rows repeats: a label has fewer, and a text would be there many times."""
 _LETTERS = 16
@@ -73,14 +73,14 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     """Text of the document; heads and captions of a table that was divided are in each of its chunks."""
     contextualized: str
-    """The text after those headings above it that are not in it: what to embed."""
+    """Text to embed: the text after its headings, unless they are in it."""
     headings: tuple[str, ...]
     """The headings above, from the title down."""
     tokens: int
     """Tokens of ``contextualized``."""
     pages: tuple[int, ...]
     places: tuple[ChunkPlace, ...]
-    """What to cite, in reading order."""
+    """Positions to cite, in reading order."""
 
 
 def cut(pages: Iterable[PageResult], count: Callable[[str], int], max_tokens: int, overlap: int) -> Iterator[Chunk]:
@@ -111,7 +111,7 @@ def chunks(
     only where that alone is too long. Running heads and feet, page numbers and marginal notes are left out.
 
     Args:
-        document: What :func:`pagemill.parse` returns; or pages in page order, all of one document.
+        document: A document as returned by :func:`pagemill.parse`; or all pages of one document in page order.
         max_tokens: Most tokens of a chunk with the headings above it; 512 by default.
         tokenizer: The ``tokenizer.json`` of the model that will read the chunks; tokens are estimated without it.
         overlap: At most so many tokens of sentences and items are repeated from the chunk before, in one section.
@@ -128,7 +128,7 @@ def chunks(
 
 @dataclass(frozen=True, slots=True)
 class _Atom:
-    """What is not cut unless it alone is too long: a sentence, an item, a row of a table."""
+    """The smallest unit of a chunk: a sentence, an item, a row of a table; cut only if it alone is too long."""
 
     block: Block
     text: str
@@ -156,7 +156,7 @@ class _Cutter:
         self._seen: Counter[str] = Counter()
 
     def add(self, block: Block) -> Iterator[Chunk]:
-        """Add a block, and give the chunks that are complete."""
+        """Add a block and return the chunks that are complete."""
         heading = block.kind is Kind.HEADING
         # A chunk belongs to one section, so that its headings are true of all of it.
         if self._section is not None and (heading or block.section != self._section):
@@ -199,7 +199,7 @@ class _Cutter:
         return True
 
     def _next(self) -> Iterator[Chunk]:
-        """End a chunk inside a section: what overlaps goes over to the next one."""
+        """End a chunk inside a section; the overlap starts the next one."""
         tail: list[_Atom] = []
         tokens = 0
         for atom in reversed(self._atoms):
@@ -366,7 +366,7 @@ def _row_texts(table: Table) -> list[str]:
 
 
 def _places(atoms: Iterable[_Atom]) -> Iterator[ChunkPlace]:
-    """The regions of atoms, each once, with the box around what is there of it."""
+    """The regions of atoms, without duplicates, with the box of their part in the chunk."""
     found: dict[tuple[str, int], tuple[PageResult, Region, list[Box]]] = {}
 
     def note(page: PageResult, region: Region, box: Box) -> None:

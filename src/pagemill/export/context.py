@@ -1,4 +1,4 @@
-"""What stands around an element: the headings above it, its captions, the text before and after it."""
+"""The context of an element: the headings above it, its captions, the text before and after it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Surroundings(NamedTuple):
 
 
 class PageContext:
-    """Finds the surroundings of the elements of a page; the way there is short however many elements it has."""
+    """Finds the context of the elements of a page, in a time that does not depend on their number."""
 
     def __init__(self, regions: Sequence[Region]) -> None:
         spoken = [region for region in regions if _is_spoken(region)]
@@ -67,7 +67,7 @@ class PageContext:
         self._texts = [_ends(one_line(region)) for region in spoken]
 
     def of(self, region: Region) -> Surroundings:
-        """What stands around a region: running text, headings and lists, no captions of other elements."""
+        """Text around a region: running text, headings and lists, without captions of other elements."""
         middle = bisect_left(self._places, region.index)
         before = " ".join(self._texts[max(0, middle - CONTEXT_CHARACTERS) : middle])
         after = " ".join(self._texts[middle : middle + CONTEXT_CHARACTERS])
@@ -86,7 +86,7 @@ def _is_spoken(region: Region) -> bool:
 
 
 def _ends(text: str) -> str:
-    """A text without its middle, which is in no context: a page may hold thousands of elements around a long text."""
+    """A text without its middle, which no context uses: a page may have thousands of elements around a long text."""
     return text if len(text) <= 3 * CONTEXT_CHARACTERS else f"{text[:_HALF]} {text[-_HALF:]}"
 
 

@@ -33,7 +33,7 @@ class Crop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Element(Content, kw_only=True, omit_defaults=True):
-    """One element of a page: a region of its record, and what follows from the others."""
+    """One element of a page: a region of its record, and values derived from the other regions."""
 
     id: str
     """``<page id>/<position on the page>``, unique in the run."""
@@ -63,14 +63,14 @@ class DocJSON(msgspec.Struct, kw_only=True):
     schema_version: str
     doc_id: str
     source: str
-    """Where the document came from, as the user named it."""
+    """Source of the document, as the user named it."""
     pages: list[DocumentPage]
     page_count: int
     """Pages in this file."""
     info: DocumentInfo = DocumentInfo()
     """Metadata of the document."""
     provisional: bool = False
-    """Pages were missing when the file was written: what follows from all pages, such as levels, may change."""
+    """Pages were missing when the file was written: values derived from all pages, such as levels, may change."""
 
 
 def document_json(
@@ -81,7 +81,7 @@ def document_json(
     Args:
         pages: In page order, all of one document; at least one.
         info: Metadata of the document.
-        provisional: Pages of it are missing, and may come.
+        provisional: Pages of it are missing, and may follow.
     """
     sections = Sections()
     count = 0
@@ -99,7 +99,7 @@ def document_json(
 
 
 def pages_from_docjson(data: bytes | str) -> list[PageResult]:
-    """The records that a DocJSON file was made of, as of this version.
+    """The records of a DocJSON file, in the form of this version.
 
     Raises:
         ValueError: It is not DocJSON 2.1 or a later 2, or lacks pages.
@@ -157,7 +157,7 @@ def _record_of(page: DocumentPage, document: DocJSON) -> PageResult:
 
 
 def _same(source: msgspec.Struct, kind: type[StructT], /, **others: Any) -> StructT:
-    """A struct with the fields that both have, and others."""
+    """A struct from the common fields of another one, and further fields."""
     shared = {name: getattr(source, name) for name in kind.__struct_fields__ if name in source.__struct_fields__}
     return kind(**shared | others)
 

@@ -108,7 +108,7 @@ class _TableData(msgspec.Struct, frozen=True):
 
 
 class _Item(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A text, group, picture or table; what it has not is left out."""
+    """A text, group, picture or table; missing values are left out."""
 
     self_ref: str
     parent: _Ref
@@ -142,7 +142,7 @@ class _Piece(NamedTuple):
 
 @dataclass(slots=True)
 class _Level:
-    """A list that is open: how far its items are indented, and the last of them."""
+    """An open list: the indent of its items, and the last one."""
 
     indent: int
     group: _Item
@@ -173,7 +173,7 @@ def docling_document(
     Args:
         pages: In page order, all of one document; at least one.
         info: Metadata of the document.
-        provisional: Pages of it are missing, and may come.
+        provisional: Pages of it are missing, and may follow.
         page_image: Gives the image of a page.
     """
     with ExitStack() as stack:
@@ -221,7 +221,7 @@ class _Writer:
         """The last block is inside of an item."""
 
     def numbered(self, pages: Iterable[PageResult]) -> Iterator[PageResult]:
-        """The pages; each gets its number and entry. Datasets may have numbers twice, or none."""
+        """The pages; each gets its number and entry. Pages of datasets may have duplicate numbers, or none."""
         for page in pages:
             self._first = self._first or page
             number = page.page_number
@@ -327,7 +327,7 @@ class _Writer:
         return item
 
     def _mark(self, item: _Item, block: Block, pieces: Sequence[_Piece], at: int) -> None:
-        """Give an item its marks: as a whole, or else of pieces, which take the place of its text."""
+        """Apply marks to an item: to all of it, or to pieces, which replace its text."""
         if len(pieces) > 1:
             item.text = ""
             self._inline(block, pieces, item, at)
@@ -408,7 +408,7 @@ class _Writer:
     def _places(
         self, block: Block, start: int = 0, end: int | None = None, most: int | None = None
     ) -> list[_Provenance]:
-        """Where some characters of a block stand; of a block without text, where it is."""
+        """The position of some characters of a block; the whole block if it has no text."""
         end = len(block.text) if end is None else end
         most = end - start if most is None else most
         places = []

@@ -131,7 +131,7 @@ class Document:
 
     @property
     def errors(self) -> list[tuple[int | None, PageError]]:
-        """Everything that went wrong, with the number of its page."""
+        """All errors, each with the number of its page."""
         return [(page.page_number, error) for page in self.pages for error in page.errors]
 
     def to_json(self) -> str:
@@ -139,7 +139,7 @@ class Document:
         return "".join(document_json(self.pages, self.metadata))
 
     def save(self, directory: str | PathLike[str]) -> Path:
-        """Write ``<doc_id>.md``, ``<doc_id>.json`` (DocJSON) and the crops into a directory, replacing what is there.
+        """Write ``<doc_id>.md``, ``<doc_id>.json`` (DocJSON) and the crops into a directory, replacing existing files.
 
         Returns:
             Path of the Markdown file.

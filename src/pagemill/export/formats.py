@@ -40,18 +40,18 @@ _OWN = {
 
 
 class About(NamedTuple):
-    """What a format gets about a document beside its pages."""
+    """Data about a document for a format, in addition to its pages."""
 
     info: DocumentInfo = DocumentInfo()
     """Metadata of the document."""
     is_provisional: bool = False
-    """Pages of it are missing, and may come."""
+    """Pages of it are missing, and may follow."""
     crops_root: str = ""
     """Put before the paths of crops, such as ``../``."""
 
 
 class Content(Protocol):
-    """What is exported: the selected pages of a run, which can be read once."""
+    """The exported content: the selected pages of a run, which can be read once."""
 
     options: Any
     """:class:`pagemill.app.export_options.ExportOptions`"""
@@ -86,11 +86,11 @@ class ExportFormat(msgspec.Struct, frozen=True, kw_only=True):
     suffix: str = ""
     """Suffix of these files."""
     to_file: Callable[[Any, BinaryIO, str], None] | None = None
-    """Writes all into one file; the text leads from there to the run directory with the crops."""
+    """Writes everything into one file; the text is the path from there to the run directory with the crops."""
     to_folder: Callable[[Any, Path], None] | None = None
-    """Writes all into a folder, which is empty but for ``crops/``."""
+    """Writes everything into a folder, which is empty except for ``crops/``."""
     to_table: Callable[[Any, str], dict[str, int]] | None = None
-    """Writes all into the table at an address; see :func:`pagemill.app.export_lance.export_to_lance`."""
+    """Writes everything into the table at an address; see :func:`pagemill.app.export_lance.export_to_lance`."""
     crops: bool | None = None
     """Whether the crops are included by default; None where that cannot be chosen."""
     served_as: str = ""
@@ -102,7 +102,7 @@ class ExportFormat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def format_names() -> list[str]:
-    """The names of all formats; none is imported, and none of another package replaces one of ours."""
+    """The names of all formats, without importing them; formats of other packages cannot replace ours."""
     return list(dict.fromkeys([*_OWN, *installed(GROUP)]))
 
 

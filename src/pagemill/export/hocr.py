@@ -1,4 +1,4 @@
-"""A document as hOCR: HTML with the place of each area, paragraph, line and word."""
+"""A document as hOCR: HTML with the position of each area, paragraph, line and word."""
 
 from __future__ import annotations
 

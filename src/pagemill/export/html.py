@@ -51,7 +51,7 @@ _PAGE_WIDTH = 760
 
 @dataclass(slots=True)
 class _Block(TextPart):
-    """A block on its way out: flowing text, a list, or finished markup."""
+    """A block being written: flowing text, a list, or finished markup."""
 
     markup: str = ""
     style: str = ""
@@ -137,7 +137,7 @@ def document_html(
     Args:
         pages: In page order, all of one document; at least one.
         info: Metadata of the document.
-        provisional: Pages of it are missing, and may come.
+        provisional: Pages of it are missing, and may follow.
         crops_root: Put before the paths of crops, such as ``../``.
     """
     stream = iter(pages)
@@ -158,7 +158,7 @@ def document_html(
 
 
 def fragment(pages: Iterable[PageResult], *, crops_root: str = "", numbers: list[int] | None = None) -> Iterator[str]:
-    """What :func:`document_html` has inside of ``main``. The numbers of the pages are added to ``numbers``."""
+    """The content of ``main`` of :func:`document_html`. The numbers of the pages are added to ``numbers``."""
     counted = [] if numbers is None else numbers
     parts = stream_joined((page, _marked(page, crops_root, counted)) for page in pages)
     yield from (f"{part.html()}\n" for part in parts)
@@ -197,7 +197,7 @@ def html_head(
         title: Title of the page.
         language: Its BCP-47 tag, where it is known.
         style: The text of its one style sheet.
-        policy: What the content security policy allows beside that.
+        policy: Additional sources in the content security policy.
         about: Metadata of the document by name; what is empty is left out.
     """
     # Documents come from strangers: whatever slips through must neither load nor run anything.
@@ -299,7 +299,7 @@ def _markup(markup: str) -> _Block:
 
 
 def _table(region: Region) -> str:
-    """A table rebuilt from rows, cells, spans and text; what cannot be read as one is given as text."""
+    """A table rebuilt from rows, cells, spans and text; other markup becomes text."""
     table = table_of(region)
     return _scrolled(table) if table else f'<div class="scroll"><pre>{_text(region.content or "")}</pre></div>'
 

@@ -15,10 +15,10 @@ ORDINAL = re.compile(r"(\d{1,3})[.)]\s+")
 _BULLET = re.compile(r"[^\w\s(\[<\"'“‘①-⑳㉠-㉻□☐☑☒]\s*|ㅇ\s+")
 _LEVEL_MARK = re.compile("[□■▢▣○●◯◎⊙❍◇◆❖△▲▽▼▷▶►▻☆★※](?=.*[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3])")
 OWN_MARK = re.compile(r"[(（]?\w{1,3}[.)）]\s|[①-⑳㉠-㉻□☐☑☒]")
-"""What needs no bullet before it: ``(a)``, ``iv.``, ``가.``, ``①``, check boxes."""
+"""Markers that need no bullet: ``(a)``, ``iv.``, ``가.``, ``①``, check boxes."""
 _DEEPEST = 8
 PAGE_ANCHOR = "#page-"
-"""What the addresses of pages begin with."""
+"""Prefix of the addresses of pages."""
 
 
 def without_bullet(text: str) -> str:

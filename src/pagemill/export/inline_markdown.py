@@ -1,4 +1,4 @@
-r"""Text as Markdown that shows it as printed: what would be markup is escaped, inline marks are written.
+r"""Text as Markdown: markup characters are escaped, inline marks are written.
 
 A mark is written with asterisks where CommonMark reads them as emphasis. Next to a letter it does not where the mark
 begins or ends with punctuation, as in Korean, which sets particles right after a quotation: that punctuation is moved
@@ -37,7 +37,7 @@ _LITERAL = re.compile(
     r"|<(?=[A-Za-z/!?]|$)|&(?=#?[0-9A-Za-z]{1,31};|$)|\](?=\(|$)",
     re.MULTILINE,
 )
-"""What would be markup, or part of it, beside marks that are written."""
+"""Characters that would be markup, or part of it, next to written marks."""
 _LITERAL_IN_LINK = re.compile(f"{_LITERAL.pattern}|[][]", re.MULTILINE)
 _ENTITY = re.compile(r"&(?=#?[0-9A-Za-z]{1,31};)")
 _TICKS = re.compile("`+")
@@ -116,7 +116,7 @@ class _Writer:
         return text.replace("$", r"\$") if self._dollars else text
 
     def _emphasis(self, node: Marked, before: str, after: str, closed: bool) -> tuple[str, bool]:
-        """A node with signs of emphasis, and whether it ends in one; as a tag where signs would not be read."""
+        """A node with emphasis markers (a tag where they would not be recognized), and whether it ends in one."""
         sign = _SIGNS[node.mark]
         children = list(node.children)
         opening = closing = ""
@@ -155,7 +155,7 @@ class _Writer:
 
 
 def _spaced(nodes: Sequence[Inline]) -> list[Inline]:
-    """The nodes with the white space at their edges outside of them, and none that is empty."""
+    """The nodes, with white space moved out of their edges, without empty ones."""
     out: list[Inline] = []
     for node in nodes:
         if isinstance(node, Marked):
@@ -191,7 +191,7 @@ def _first(node: Inline) -> str:
 
 
 def _opens(outside: str, inside: str) -> bool:
-    """Whether a sign of emphasis between two characters, the outer one of which may be missing, is read as one."""
+    """Whether an emphasis marker between two characters is recognized; the outer one may be missing."""
     return not _is_sign(inside) or not outside or outside.isspace() or _is_sign(outside)
 
 

@@ -1,4 +1,4 @@
-"""The invisible text of a PDF page: content that shows nothing and can be searched, marked and copied.
+"""The invisible text of a PDF page: not displayed, but it can be searched, selected and copied.
 
 Characters are drawn in the invisible mode with a font of empty glyphs, which is made here: no font file is needed.
 """
@@ -46,7 +46,7 @@ _LEFT_TO_RIGHT = re.compile(r"([0-9A-Za-z\u0660-\u0669\u06f0-\u06f9](?:[^\W_]|[.
 """Numbers and Latin letters, also within words that run from right to left."""
 _MIRRORED = str.maketrans("()[]{}<>«»", ")(][}{><»«")
 _RANGE = 100
-"""Entries of one section of a character map, as its format has it."""
+"""Maximum entries of one section of a character map, by its format."""
 
 
 class InvisibleFont:
@@ -222,7 +222,7 @@ def _word(text: str, step: float, frame: Frame, there: Affine, font: InvisibleFo
 
 
 def _as_shown(text: str) -> str:
-    """A right-to-left word as it is drawn, from left to right, which programs that read text undo."""
+    """A right-to-left word in visual order, which text extraction reverses."""
     runs = _LEFT_TO_RIGHT.split(text)
     runs[::2] = [run[::-1].translate(_MIRRORED) for run in runs[::2]]
     return "".join(reversed(runs))
@@ -241,7 +241,7 @@ def _axes(line: TextLine) -> Frame:
 
 
 def _frame(box: Box, line: TextLine, along: Vector, down: Vector, corners: Vector) -> Frame:
-    """Where a word stands: on the baseline of a level line, in a slanted one where its own middle is."""
+    """The position of a word: on the baseline of a level line, or at its own middle in a slanted one."""
     height = math.hypot(*down)
     along, down = along / max(math.hypot(*along), _TINY), down / max(height, _TINY)
     x1, y1, x2, y2 = box

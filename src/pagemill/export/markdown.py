@@ -48,7 +48,7 @@ def page_markdown(page: PageResult, *, crops_root: str = "") -> str:
 
 
 def with_markdown(page: PageResult) -> PageResult:
-    """The record itself, with its Markdown, and the count of what that leaves out as furniture, written again."""
+    """The record, with its Markdown and the count of omitted furniture recomputed."""
     page.markdown = page_markdown(page)
     page.left_out = sum(bool(region.content) and is_left_out(region, page.leaves_out) for region in page.regions)
     return page
@@ -97,7 +97,7 @@ class _Part(TextPart):
         return not_a_list(marked(self.text, self.spans)) if self.is_plain else self.text
 
     def take_up(self, rest: _Part) -> None:
-        """Become one with the part in which this one continues."""
+        """Merge with the part in which this one continues."""
         # Only texts of the same kind can be joined: both become Markdown first.
         if self.is_plain != rest.is_plain:
             for part in (self, rest):
@@ -105,18 +105,18 @@ class _Part(TextPart):
         TextPart.take_up(self, rest)
 
     def add_items(self, rest: _Part) -> None:
-        """Take up the list that layout cut off from this one."""
+        """Merge a list that layout detection cut off from this one."""
         self.text += ("\n\n" if self.ends_in_block else "\n") + rest.text
         self.ends_in_block = rest.ends_in_block
 
     def take_in(self, inner: _Part) -> bool:
-        """Take up a block that is inside the last item of this list."""
+        """Merge a block that is inside the last item of this list."""
         self.text += "\n\n" + indent(inner.markdown, " " * inner.depth * _DEEPER)
         self.ends_in_block = True
         return True
 
     def add_rows(self, rest: TextPart, table: Table) -> None:
-        """Become one table with its part on the next page."""
+        """Merge with the part of the table on the next page."""
         self.table = table
         self.text = _table_text(table)
 
@@ -151,26 +151,26 @@ class _Markdown(PageRenderer[_Part]):
 
 
 def _is_running(region: Region) -> bool:
-    """Whether a region is paragraphs of plain text, and nothing of what is written by other rules."""
+    """Whether a region consists of paragraphs of plain text only."""
     plain_text = region.content_format is ContentFormat.TEXT and region.label is not Label.ALGORITHM
     return plain_text and region.label in RUNNING_TEXT and not region.list_item and not region.level
 
 
 def plain_content(region: Region) -> str:
-    """The content as text: what a model wrote without its marks."""
+    """The content as text, without the markup of a model."""
     content = region.content or ""
     return plain(content) if region.content_format is ContentFormat.MARKDOWN else content
 
 
 def table_of(region: Region) -> Table | None:
-    """The table that a region holds as HTML; None for other content, and for HTML that holds none."""
+    """The table in the HTML of a region; None for other content, and for HTML without a table."""
     from pagemill.tables.html import parse_table
 
     return parse_table(region.content or "") if region.content_format is ContentFormat.HTML else None
 
 
 def strip_marks(page: PageResult) -> None:
-    """Take the inline marks out of the regions of a record."""
+    """Remove the inline marks from the regions of a record."""
     for region in page.regions:
         region.spans = ()
         region.lines = tuple(msgspec.structs.replace(line, spans=()) if line.spans else line for line in region.lines)
@@ -233,7 +233,7 @@ def _beside_formulas(region: Region) -> str:
 
 
 def table_markdown(html: str) -> str:
-    """A table as a pipe table under its caption where that loses nothing, else as HTML of rows, cells and text alone.
+    """A table as a pipe table under its caption if that loses nothing, else as HTML with only rows, cells and text.
 
     Text without a table, or with one beyond all measure, is given as text.
     """
@@ -261,12 +261,12 @@ def _item(line: str, spans: tuple[Span, ...]) -> str:
 
 
 def _alternative(text: str) -> str:
-    """A text in one line, as it may stand between the brackets of a picture: nothing in it can end them."""
+    """A text on one line for the brackets of a picture, without characters that would end them."""
     return escape(" ".join(text.replace("\\", "\\\\").split()).translate(str.maketrans("[]`", "()'")))
 
 
 def _figure_name(region: Region, captions: Sequence[Region]) -> str:
-    """``Figure 3`` where a caption has it, else what the region is."""
+    """``Figure 3`` if a caption has it, else the kind of region."""
     match = _FIGURE_NAME.match(plain_content(captions[-1])) if captions else None
     return escape(match.group().replace("[", "").replace("]", "")) if match else region.label.value
 

@@ -1,4 +1,4 @@
-"""Markdown that a model wrote (``ContentFormat.MARKDOWN``): made harmless, made plain, made HTML.
+"""Markdown written by a model (``ContentFormat.MARKDOWN``): sanitized, as plain text, as HTML.
 
 The answer of a model repeats the page, so it is as little to be trusted as the page. Pictures, links to elsewhere
 than the web, and tags are taken for text, but for those of plain tables, line breaks, underlined, raised and lowered
@@ -34,7 +34,7 @@ _TICKS = re.compile(r"`+")
 _MARK = re.compile(r"\\[\\`*_#$]|`+|\*\*|\$\$?|\n[^\S\n]*\n")
 _CODE = re.compile(r"(`+[^`]+`+)")
 _NO_FORMULA = re.compile(r"\$\$|`{3,}|~{3,}")
-"""What would end a formula, or swallow what follows it."""
+"""Sequences that would end a formula, or swallow the following text."""
 _BULLET = re.compile(r"^(\s*)[•·▪◦●○][ \t]*(?=\S)")
 _BLOCK_START = re.compile(r"\s*(?:[-+*]\s|\d{1,3}[.)]\s|#{1,6}\s|>|\||`{3}|~{3}|\$\$|[-=*_]{2})")
 _ITEM = re.compile(r"\s*(?:[-+*•·▪◦●○]|\d{1,3}[.)])\s")
@@ -50,7 +50,7 @@ class _Piece(NamedTuple):
 
 
 def harmless(text: str) -> str:
-    """Markdown that shows the same and can do nothing; fences are closed.
+    """Equivalent Markdown without active content; fences are closed.
 
     A line break inside a paragraph becomes a hard one: on the page it was the end of an address line or of a verse, as
     models write what runs on in one line.
@@ -64,12 +64,12 @@ def harmless(text: str) -> str:
 
 
 def without_heading_marks(text: str) -> str:
-    """A heading that a model wrote, in one line or several, without what makes it one in Markdown."""
+    """A heading written by a model, on one or several lines, without its Markdown markers."""
     return "\n".join(_HEADING.sub("", line, count=1) for line in text.split("\n"))
 
 
 def code_block(text: str) -> str:
-    """A listing that a model wrote, fenced by the model or not, as one fenced block."""
+    """Code written by a model, fenced or not, as one fenced block."""
     pieces = [piece for piece in _pieces(text) if piece.text.strip()]
     # Fenced by the model: the fence names the language.
     if len(pieces) == 1 and pieces[0].fence:
@@ -226,7 +226,7 @@ def _runs_on(line: str) -> bool:
 
 
 def _split_at_code(line: str) -> list[str] | None:
-    r"""A line in pieces, every second one a code span; None where that is not for sure.
+    r"""A line in pieces, every second one a code span; None if that is uncertain.
 
     Sure is a line on which all runs of backticks are of one length and come in pairs, none stands behind a backslash,
     and no span holds a bar, at which a table would cut it.

@@ -23,7 +23,7 @@ MAX_PAGES = 20
 MAX_PICTURES = 4_000_000
 """Bytes of pictures that are shown, for the same reason. Not measured."""
 _ID = re.compile(r' id="[^"]*"')
-"""An element could otherwise pass for one of the notebook's."""
+"""Prefix that keeps our elements apart from those of the notebook."""
 
 
 def html_of(shown: PageResult | Region) -> str:

@@ -38,7 +38,7 @@ def write_parquet(
     """Write pages as Parquet, compressed with Zstandard. Memory is that of one row group.
 
     Args:
-        stream: Where to write; not closed.
+        stream: Stream to write to; not closed.
         pages: In the order of the rows.
         picture: Gives the file of a crop. With it there is a column ``crop_images``: for each entry of ``crops`` its
             bytes and path, null where it gives None.
@@ -53,7 +53,7 @@ def write_structs(stream: BinaryIO, kind: type[msgspec.Struct], rows: Iterable[m
     """Write structs as Parquet, a column for each field.
 
     Args:
-        stream: Where to write; not closed.
+        stream: Stream to write to; not closed.
         kind: Their class, of plain values, structs and lists.
         rows: In order.
     """

@@ -1,4 +1,4 @@
-"""The parts of a page in any format: what is left out, in which place each part comes, and which paragraphs are one."""
+"""The parts of a page in any format: omissions, order of parts, and joined paragraphs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST_HELD = 100_000
 
 @dataclass(slots=True)
 class TextPart:
-    """A piece of a document on its way out."""
+    """A piece of a document being written."""
 
     text: str
     flows: bool = False
@@ -50,7 +50,7 @@ class TextPart:
     """A footnote."""
 
     def take_up(self, rest: Self) -> None:
-        """Become one with the part in which this one continues."""
+        """Merge with the part in which this one continues."""
         self.text = join_pair(self.text, rest.text)
         self.open = rest.open
         self._add_spans(rest)
@@ -62,11 +62,11 @@ class TextPart:
             self.spans = tidy(self.text, (*cut(self.spans, 0, start), *shifted(rest.spans, start)))
 
     def take_in(self, inner: Self) -> bool:
-        """Take up a block that is inside the last item of this list; False where that stays a part by itself."""
+        """Merge a block that is inside the last item of this list; False if it stays a part of its own."""
         return False
 
     def add_items(self, rest: Self) -> None:
-        """Take up the list that layout cut off from this one, or the rest of code."""
+        """Merge a list that layout detection cut off from this one, or the rest of code."""
         self.text += f"\n{rest.text}"
         self._add_spans(rest)
 
@@ -76,7 +76,7 @@ class TextPart:
         self.text, self.spans, self.depth = text, carried(self.spans, self.text, text), 0
 
     def add_rows(self, rest: Self, table: Table) -> None:
-        """Become one table with its part on the next page."""
+        """Merge with the part of the table on the next page."""
         self.table = table
 
     def begin_list(self) -> None:
@@ -106,7 +106,7 @@ class PageRenderer(ABC, Generic[PartT]):
 
     @abstractmethod
     def failure(self, reason: str) -> PartT:
-        """What stands instead of a page or region that could not be read."""
+        """Placeholder for a page or region that could not be read."""
 
     @abstractmethod
     def picture(self, region: Region) -> PartT | None:

@@ -1,4 +1,4 @@
-"""How large the content of a PDF page is when it is decoded, found out without decoding more than is allowed."""
+"""The decoded size of a PDF page's content, without decoding more than allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Page images for a PDF: the stored bytes as they are where the format can hold them, else the pixels without loss."""
+"""Page images for a PDF: the stored bytes if the format supports them, else the pixels without loss."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _PLACES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PdfImage:
-    """An image as a PDF holds it."""
+    """An image in the form of a PDF."""
 
     data: bytes = field(repr=False)
     filter: Name

@@ -1,4 +1,4 @@
-"""The text that a page of a PDF has already, taken out where other text is put in its place.
+"""Existing text of a PDF page, removed where other text replaces it.
 
 Nothing of what the page shows changes. Invisible text goes. Visible text stays, and where it means nothing its fonts
 are replaced on this page by copies that give white space for every character.
@@ -24,7 +24,7 @@ _SHOWING_NOTHING = frozenset(
         *("BT", "ET", "Tc", "Tw", "Tz", "TL", "Tf", "Tr", "Ts", "Td", "TD", "Tm", "T*"),
     }
 )
-"""Between ``q`` and ``Q`` they have no effect by themselves."""
+"""Operators without an effect of their own between ``q`` and ``Q``."""
 _INVISIBLE = 3
 _SILENT = "-silent"
 """Behind the name of a font."""
@@ -32,7 +32,7 @@ _EMBEDDED = ("/FontFile", "/FontFile2", "/FontFile3")
 
 
 class OwnText:
-    """Takes text out of the pages of one document."""
+    """Removes text from the pages of one document."""
 
     def __init__(self, pdf: pikepdf.Pdf) -> None:
         self._pdf = pdf
@@ -41,7 +41,7 @@ class OwnText:
         self._maps: dict[int, Any] = {}
 
     def take_out(self, page: Any, *, visible: bool) -> bool:
-        """Take out invisible text, and visible text if asked to. The page gets resources of its own.
+        """Remove invisible text, and visible text if requested. The page gets its own resources.
 
         Returns:
             Whether it is out; a page whose content is too large stays as it is.
@@ -61,13 +61,13 @@ class OwnText:
     def _own_resources(
         self, holder: Any, forms: dict[tuple[int, int], Any], hidden: set[str], *, visible: bool
     ) -> None:
-        """Give a page or form resources of its own, with forms and fonts whose text is taken out.
+        """Give a page or form its own resources, with forms and fonts whose text is removed.
 
         Args:
             holder: The page or form.
-            forms: Those of the page that are done, by what they are made of.
+            forms: Finished forms of the page, by their source.
             hidden: Names of the fonts of invisible text that is needed for its width.
-            visible: Whether visible text is taken out, too.
+            visible: Whether visible text is removed as well.
         """
         holder.Resources = resources = _copy(holder.get("/Resources"))
         if visible or hidden:

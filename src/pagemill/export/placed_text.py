@@ -1,4 +1,4 @@
-"""The text of a page with its places, line by line and word by word, for formats that put text where it stands."""
+"""The positioned text of a page, line by line and word by word."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ class _Pages:
 
         Args:
             page: The page of the document.
-            record: What was read.
-            box: What is shown of the page, in points.
+            record: The record of the page.
+            box: Visible area of the page, in points.
             turn: Degrees clockwise by which it is turned in the record.
             own: Lines of its own text layer are there already.
         """
@@ -141,7 +141,7 @@ class ImagePdf:
     """A PDF made of images. Those that are added wait in memory until :meth:`flush`.
 
     Args:
-        part: Where files for parts of it may lie: this path with a number behind it.
+        part: Path for files of its parts, to which a number is appended.
         title: Title of the document.
     """
 

@@ -118,7 +118,7 @@ async def values_of(
     Args:
         asker: Asks the model.
         question: Asks for JSON.
-        problems: What is wrong with an answer's values.
+        problems: Returns the problems of an answer's values.
         keep_blanks: Empty texts of an answer are values.
 
     Raises:

@@ -326,7 +326,7 @@ def choose_places(values: Sequence[tuple[Path_, Any]], pages: Sequence[PageText]
 
     Args:
         values: With their paths, in order.
-        pages: That were shown to the model.
+        pages: Pages that the model has seen.
     """
     found = {path: [place for page in pages for place in page.places(value)] for path, value in values}
     chooser = _Chooser({page.index: page for page in pages})

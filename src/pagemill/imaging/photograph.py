@@ -128,19 +128,37 @@ def _without_moire(lit: Pixels) -> Pixels:
     return np.asarray(cv2.cvtColor(cv2.transform(lit, third), cv2.COLOR_GRAY2RGB), dtype=np.uint8)
 
 
+def thin_strokes(lit: Pixels, text_height: float) -> Pixels:
+    """What is drawn on a page in strokes as thin as rules, on white: the edge of a shadow passes for one.
+
+    Args:
+        lit: Shape (height, width, 3), uint8 RGB, evenly lit.
+        text_height: Usual height of a line of text in pixels.
+    """
+    side = max(3, round(IMAGING.thickest_rule * text_height)) | 1
+    strokes = cv2.morphologyEx(lit, cv2.MORPH_BLACKHAT, np.ones((side, side), np.uint8))
+    return np.asarray(cv2.bitwise_not(strokes), dtype=np.uint8)
+
+
 def line_evenly_lit(line: Pixels) -> Pixels:
     """A line as if its paper were evenly lit: the edge of a shadow, or a fold, passes for strokes otherwise.
 
-    The light of a page is estimated too coarsely for either. 0.4 ms a line.
+    The light of a page is estimated too coarsely for either. 0.7 ms a line.
 
     Args:
         line: Shape (height, width, 3), uint8 RGB.
 
     Returns:
-        The line itself where its light differs little from end to end.
+        The line itself where its light differs little from end to end, and where its letters are lighter than its
+        paper: their own light would pass for that on it.
     """
     side = line.shape[0] | 1  # no letter is larger
-    light = cv2.blur(cv2.morphologyEx(line, cv2.MORPH_CLOSE, np.ones((side, side), np.uint8)), (side, side))
+    square = np.ones((side, side), np.uint8)
+    lightest, darkest = (cv2.morphologyEx(line, how, square) for how in (cv2.MORPH_CLOSE, cv2.MORPH_OPEN))
+    # Most of a line is paper, which is like the lightest that is near, or like the darkest.
+    if cv2.norm(lightest, line, cv2.NORM_L1) > cv2.norm(line, darkest, cv2.NORM_L1):
+        return line
+    light = cv2.blur(lightest, (side, side))
     if light.min() >= IMAGING.even_line * light.max():
         return line
     return np.asarray(cv2.divide(line, light, scale=WHITE), dtype=np.uint8)

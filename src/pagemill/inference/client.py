@@ -62,7 +62,7 @@ class ServerClient:
         servers: Base URLs.
         workers: Requests in flight per server; 0 for an adaptive limit.
         request_timeout_s: Time limit of one attempt, in seconds.
-        server_wait_s: How long a request waits while no server is reachable or all are busy, in seconds.
+        server_wait_s: Seconds that a request waits while no server is reachable or all are busy.
         api_key: Sent with every request.
     """
 
@@ -314,7 +314,7 @@ class ServerClient:
         begin: Callable[..., Coroutine[Any, Any, None]],
         *arguments: object,
     ) -> None:
-        """Wait for what is done once for all requests to a server that need it at the same time."""
+        """Wait for a task that is shared by concurrent requests to a server."""
         task = tasks.get(server)
         if task is None or task.done():
             task = tasks[server] = asyncio.create_task(begin(server, *arguments))

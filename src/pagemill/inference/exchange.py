@@ -1,4 +1,4 @@
-"""HTTP exchanges with a server: bounded in time and size, failures classified by what they call for."""
+"""HTTP exchanges with a server: bounded in time and size, failures classified by their handling."""
 
 from __future__ import annotations
 

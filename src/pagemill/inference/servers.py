@@ -1,4 +1,4 @@
-"""The pool of servers of a client: which are up, which one is next, and who waits."""
+"""The pool of servers of a client: their state, the next one, and waiting requests."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ class PooledServer:
     in_flight: int = 0
     up: bool = True
     rejection: UsageError | None = None
-    """Why it rejects all our requests (key, model), with the remedy; such a server is never up again."""
+    """The reason for rejecting all our requests (key, model), with the remedy; the server stays excluded."""
     rejected: int = 0
     """Consecutive rejections, though it lists the model; requests that were in flight together count once."""
     doubted: bool = False
-    """Whether it gets no request until it is clear what a rejection means."""
+    """Whether requests are withheld until the reason of a rejection is known."""
     paused_until: float = 0.0
     """Event loop time until which it is paused."""
 
     def open(self, now: float) -> bool:
-        """Whether it may get a request now."""
+        """Whether it can receive a request now."""
         return self.up and not self.doubted and now >= self.paused_until and self.in_flight < self.limit.value
 
 
@@ -132,7 +132,7 @@ class ServerPool:
         loop.call_at(server.paused_until, self._dispatch)
 
     def doubt(self, server: PooledServer, *, doubted: bool) -> None:
-        """Send nothing to a server while it is not clear whether it rejects all our requests."""
+        """Withhold requests from a server until it is known whether it rejects all of them."""
         server.doubted = doubted
         self._dispatch()
 
@@ -176,7 +176,7 @@ class ServerPool:
         self._waiting = deque(waiter for waiter in self._waiting if not waiter.future.done())
 
     def _hopeless(self, since: float) -> PagemillError | None:
-        """Why a request that waits since then should fail; None while there is hope."""
+        """The error for a request that has waited since then; None while it may succeed."""
         if (rejection := self.rejection()) is not None or any(server.up for server in self.servers):
             return rejection
         if asyncio.get_running_loop().time() - max(since, self._none_up_since) < self.wait_s:

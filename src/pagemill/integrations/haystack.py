@@ -22,7 +22,7 @@ class PagemillConverter:
 
     Args:
         chunking: Keyword arguments of :func:`pagemill.chunks`: ``max_tokens``, ``tokenizer``, ``overlap``.
-        parsing: Those of :func:`pagemill.parse`, such as ``{"languages": ["ko"]}``.
+        parsing: Keyword arguments of :func:`pagemill.parse`, such as ``{"languages": ["ko"]}``.
     """
 
     def __init__(self, chunking: dict[str, Any] | None = None, parsing: dict[str, Any] | None = None) -> None:

@@ -20,9 +20,9 @@ class PagemillLoader(BaseLoader):
     """Loads a file as chunks. ``id`` and ``metadata`` are enough to cite a chunk and to replace it later.
 
     Args:
-        source: What :func:`pagemill.parse` takes.
+        source: A source as for :func:`pagemill.parse`.
         parsing: Keyword arguments of :func:`pagemill.parse`, such as ``{"languages": ["ko"]}``.
-        **chunking: Those of :func:`pagemill.chunks`: ``max_tokens``, ``tokenizer``, ``overlap``.
+        **chunking: Keyword arguments of :func:`pagemill.chunks`: ``max_tokens``, ``tokenizer``, ``overlap``.
     """
 
     def __init__(
@@ -35,4 +35,5 @@ class PagemillLoader(BaseLoader):
     def lazy_load(self) -> Iterator[Document]:
         """Yield the chunks; their text begins with the headings above them."""
         for chunk in chunks_of(self.source, self.chunking, self.parsing):
+            # With the headings: LangChain embeds only the text of a document.
             yield Document(page_content=chunk.contextualized, id=chunk.id, metadata=citation(chunk))

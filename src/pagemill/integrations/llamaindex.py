@@ -20,7 +20,7 @@ class PagemillReader(BaseReader):
 
     Args:
         parsing: Keyword arguments of :func:`pagemill.parse`, such as ``{"languages": ["ko"]}``.
-        **chunking: Those of :func:`pagemill.chunks`: ``max_tokens``, ``tokenizer``, ``overlap``.
+        **chunking: Keyword arguments of :func:`pagemill.chunks`: ``max_tokens``, ``tokenizer``, ``overlap``.
     """
 
     def __init__(self, *, parsing: dict[str, Any] | None = None, **chunking: Any) -> None:
@@ -33,7 +33,9 @@ class PagemillReader(BaseReader):
         """The chunks of a file; of their metadata, only the headings are embedded."""
         documents = []
         for chunk in chunks_of(file, self.chunking, self.parsing):
+            # Its embeddings include metadata: the headings are given there, not repeated in the text.
             metadata = citation(chunk) | {"headings": " > ".join(chunk.headings)} | (extra_info or {})
+            # Coordinates and ids would only dilute the vector and fill the prompt.
             excluded = [key for key in metadata if key != "headings"]
             documents.append(
                 Document(

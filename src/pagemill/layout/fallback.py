@@ -18,6 +18,7 @@ from pagemill.layout.misread import (
     free_spans,
     is_columns_of_text,
     is_no_table,
+    is_panel,
     is_photograph,
     logo_label,
     page_area,
@@ -136,6 +137,8 @@ def _dissolve(regions: Iterable[DetectedRegion], boxes: Floats, pixels: Pixels) 
 
 def _real_pictures(draft: Draft, inside: Floats, pixels: Pixels) -> list[Draft]:
     """A picture, or what is a picture of it."""
+    if draft.label is Label.IMAGE and is_panel(draft.box, inside, pixels):
+        return []
     text = inside[running_text(draft.box, inside, pixels)]
     if not len(text):
         return [draft]

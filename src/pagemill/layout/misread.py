@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pagemill.document.geometry import area, areas
 from pagemill.document.labels import Label
@@ -72,6 +73,37 @@ def running_text(box: Floats, lines: Floats, pixels: Pixels) -> Flags:
     if result.any():  # headings and single lines between the paragraphs, above or below them
         result |= lines[:, 2] - lines[:, 0] >= LAYOUT.stray_width * width
     return result
+
+
+def is_panel(box: Floats, lines: Floats, pixels: Pixels) -> bool:
+    """Whether a figure is lines of text on a coloured panel: a rectangle of one colour on a ground of another one.
+
+    Args:
+        box: The figure, shape (4,).
+        lines: Boxes of the lines inside, shape (n, 4).
+        pixels: The page.
+    """
+    left, top = int(box[0]), int(box[1])
+    shown = pixels[top : int(np.ceil(box[3])), left : int(np.ceil(box[2]))].astype(np.int16)
+    rest = np.ones(shown.shape[:2], dtype=bool)
+    for x1, y1, x2, y2 in lines - np.array([left, top, left, top]):
+        margin = LAYOUT.text_margin * (y2 - y1)
+        rest[max(0, int(y1 - margin)) : int(y2 + margin) + 1, max(0, int(x1 - margin)) : int(x2 + margin) + 1] = False
+    ground = _of_one_colour(shown, rest)
+    panel = _of_one_colour(shown, rest & ~ground)
+    x, y, width, height = cv2.boundingRect(panel.astype(np.uint8))
+    if len(lines) < 2 or width * height < LAYOUT.least_panel * rest.size:
+        return False  # a drawing in one colour, or a logo
+    filled = (panel | ~rest)[y : y + height, x : x + width].mean()
+    return bool(min(filled, (ground | panel)[rest].mean()) >= LAYOUT.panel_filled)
+
+
+def _of_one_colour(shown: NDArray[np.int16], where: Flags) -> Flags:
+    """Which pixels have the usual colour of some of them, and are among these."""
+    if not where.any():
+        return where
+    alike: Flags = np.abs(shown - np.median(shown[where], axis=0)).max(axis=2) <= LAYOUT.ink_contrast
+    return alike & where
 
 
 def _text_only(box: Floats, lines: Floats, pixels: Pixels) -> Flags:

@@ -62,6 +62,9 @@ class LayoutThresholds:
     """Margin around a line, within which ink is the line's own."""
     ink_contrast = 40
     """Grey levels from the background."""
+    least_panel, panel_filled = 0.15, 0.97
+    """Share of a figure that is a panel of one colour with text on it, and of the panel that has this colour: its
+    rounded corners and soft edges have not. Not measured."""
     min_remainder = 0.015
     """Least share of the page of such a remainder."""
     logo = 0.08

@@ -44,7 +44,7 @@ class ParseState(StrEnum):
 
 
 class ParsedDocument(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A document that is being parsed, or is parsed."""
+    """A document that is parsed or being parsed."""
 
     document: str
     """Its id, for the other tools."""
@@ -56,13 +56,13 @@ class ParsedDocument(msgspec.Struct, kw_only=True, omit_defaults=True):
     pages_total: int | None = None
     """None while it is not known."""
     errors: list[str] = []
-    """What went wrong on pages, at most ``MAX_ERRORS``."""
+    """Errors of pages, at most ``MAX_ERRORS``."""
     documents: list[str] = []
     """Ids of the documents in it where there are several, as in an archive or mail; at most ``MAX_LISTED``."""
 
 
 class Listing(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What can be read, and what can be parsed."""
+    """Parsed documents, and documents that can be parsed."""
 
     documents: list[ParsedDocument]
     """Parsed documents, the newest first, at most ``MAX_LISTED``."""

@@ -28,7 +28,7 @@ def client_in_process(root: Path, cache: Path) -> AsyncClient:
 
     Args:
         root: The folder whose files are parsed: its documents are kept apart from those of others.
-        cache: Where parsed documents are kept.
+        cache: Folder of parsed documents.
 
     Raises:
         UsageError: There is no such folder.
@@ -38,7 +38,7 @@ def client_in_process(root: Path, cache: Path) -> AsyncClient:
 
 
 class _InProcess(httpx.AsyncBaseTransport):
-    """Passes requests on to the server. Assistants start what they may need: most never ask for a document."""
+    """Passes requests on to the server. Assistants start all their servers: most never request a document."""
 
     def __init__(self, cache: Path) -> None:
         self._cache = cache

@@ -70,7 +70,7 @@ def create_server(documents: Documents) -> MCPServer[Any]:
         ] = None,
         wait_seconds: Annotated[float, Field(description="How long to wait for the end.", ge=0, le=_MAX_WAIT_S)] = 45,
     ) -> dict[str, Any]:
-        """Parse a document into text, tables and figures, and return its id and how far it is.
+        """Parse a document into text, tables and figures, and return its id and progress.
 
         A long document takes a while: with the state "parsing", pages that are finished can be read already; call
         again with the same arguments to wait for the rest. A document that is parsed already is returned at once.
@@ -165,7 +165,7 @@ def create_server(documents: Documents) -> MCPServer[Any]:
         page: _Page,
         width: Annotated[int, Field(description="Maximum width in pixels.", ge=100, le=MAX_IMAGE_WIDTH)] = 1000,
     ) -> Image:
-        """See a page as an image: for figures, handwriting, or to check what was read."""
+        """See a page as an image: for figures, handwriting, or to check recognized text."""
         with _reported():
             record = await _page(documents, document, page)
             return Image(data=await documents.image(document, record, width), format="jpeg")
@@ -180,7 +180,7 @@ def serve_over_http(server: MCPServer[Any], *, host: str, port: int, key: str, r
         server: The server.
         host: Address to listen at.
         port: Port to listen at; 0 chooses a free one.
-        key: That clients must send; empty for none.
+        key: Key that clients must send; empty for none.
         report: Called with the URL when connections are accepted.
 
     Raises:
@@ -200,7 +200,7 @@ class RequireKey:
     """ASGI middleware that answers 401 to requests without ``Authorization: Bearer KEY``.
 
     Args:
-        app: What is behind it.
+        app: The wrapped application.
         key: The key.
     """
 

@@ -16,6 +16,7 @@ from pagemill.document.labels import FIGURES, FORMULAS, Label
 from pagemill.document.page import PageError, PageResult, TextLine
 from pagemill.errors import PagemillError
 from pagemill.imaging.page import DecodedPage, TextLayer
+from pagemill.imaging.photograph import evenly_lit, thin_strokes
 from pagemill.imaging.transforms import rotate_quarter
 from pagemill.imaging.types import Pixels
 from pagemill.late import cv2
@@ -56,7 +57,7 @@ from pagemill.tables.recognize import recognize_table
 from pagemill.tables.structure_model import CheckedModel, StructureModel, TableFinder, packaged_model
 from pagemill.tables.table import Table
 from pagemill.tables.thresholds import TABLES
-from pagemill.tables.words import is_number
+from pagemill.tables.words import is_number, usual_height
 
 
 def analyse_page(
@@ -68,6 +69,7 @@ def analyse_page(
     table_engine: StructureModel | None = None,
     *,
     by_typography: bool = False,
+    photographed: bool = False,
     is_turned: bool = False,
 ) -> PageResult:
     """Build the record of a page. Computes for some milliseconds: call it on a thread.
@@ -80,6 +82,7 @@ def analyse_page(
         tables_mode: Who finds the rows and columns of tables.
         table_engine: The model for that; None: the embedded one.
         by_typography: Measure recognised lines on the pixels, and structure them as those of a text layer.
+        photographed: Its pixels are those of a photograph laid flat.
         is_turned: The page was turned by a quarter, as its text runs down: what ran level there runs across now.
     """
     record = begun_record(ref, page)
@@ -95,12 +98,12 @@ def analyse_page(
         lines = restore_bullets(lines, page.pixels)
         across = [line for line in lines if runs_across(line)] if is_turned else []
         level, found = _without_across(lines, detected, across)
-        regions = _regions(page, found, level, table_engine, record.errors)
+        regions = _regions(page, found, level, table_engine, record.errors, photographed=photographed)
         if page.text_layer is not None and page.text_layer.symbols:
             regions, formulas, inline = _with_formulas(page.text_layer, regions, lines, record.errors)
         lines = [*level, *across]
     tables = _tables(regions, page.pixels, lines, tables_mode, table_engine, record.errors)
-    if len(lines) <= PARSING.max_lines:
+    if not across and len(lines) <= PARSING.max_lines:
         regions, tables = _paired(regions, tables, lines, page.pixels, record.errors)
     if across:
         turned, their_tables = _laid_across(page, across, tables_mode, table_engine, record.errors)
@@ -235,12 +238,15 @@ def _regions(
     table_engine: StructureModel | None,
     errors: list[PageError],
     *,
+    photographed: bool = False,
     press: bool = False,
 ) -> list[DetectedRegion]:
     """The regions that layout detection found, corrected by lines and rules of the page, and those that it missed."""
     pixels = page.pixels
-    found = [_as_table(region, pixels, lines) for region in detected if not _is_prose(region, pixels, lines)]
-    tables = _missed_tables(found, pixels, lines, errors)
+    found = [region for region in detected if not _is_prose(region, pixels, lines)]
+    found = [_as_table(region, pixels, lines, photographed=photographed) for region in found]
+    drawn = thin_strokes(pixels, usual_height(lines)) if photographed and lines else pixels
+    tables = _missed_tables(found, drawn, lines, errors)
     if isinstance(table_engine, TableFinder):
         tables += _found_tables([*found, *tables], pixels, table_engine, errors)
     found = [region for region in found if not _is_any_of(region, tables)]
@@ -377,7 +383,9 @@ def _is_page_area(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLi
     return is_columns_of_text(np.array(region.box), inside, pixels)
 
 
-def _as_table(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine]) -> DetectedRegion:
+def _as_table(
+    region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine], *, photographed: bool = False
+) -> DetectedRegion:
     """A "formula" or "picture" that is nothing but a table, as that table; others as they are."""
     if region.label not in (Label.DISPLAY_FORMULA, Label.IMAGE):
         return region
@@ -391,7 +399,8 @@ def _as_table(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine])
     # Statements have rules over their sums; boxes with words and lines between them are a diagram.
     amounts = sum(is_number(inside[i].text) for i in found)
     numbers = len(found) >= PARSING.ruled_cells and 2 * amounts > len(found)
-    if not _is_text_alone(region, pixels, boxes, ruled=numbers or region.label is Label.DISPLAY_FORMULA):
+    ruled = numbers or region.label is Label.DISPLAY_FORMULA
+    if not _is_text_alone(region, pixels, boxes, ruled=ruled, photographed=photographed):
         return region
     # Heads that span columns stand above; a caption is alone in its row.
     members = set(found.tolist())
@@ -431,13 +440,16 @@ def _as_fields(region: DetectedRegion, pixels: Pixels, lines: Sequence[TextLine]
     ]
 
 
-def _is_text_alone(region: DetectedRegion, pixels: Pixels, boxes: NDArray[np.float64], *, ruled: bool) -> bool:
+def _is_text_alone(
+    region: DetectedRegion, pixels: Pixels, boxes: NDArray[np.float64], *, ruled: bool, photographed: bool = False
+) -> bool:
     """Whether a region shows nothing but its lines of text, and rules where there may be some."""
     x, y = int(region.box[0]), int(region.box[1])
     shown = pixels[y : int(region.box[3]), x : int(region.box[2])]
     if not shown.size:
         return False
-    ink = _ink(shown)
+    # What is left of a shadow, where the light of the whole page was estimated, would be ink.
+    ink = _ink(evenly_lit(shown) if photographed else shown)
     if ruled:
         drawn, long = ink.astype(np.uint8), 2 * int(np.median(boxes[:, 3] - boxes[:, 1]))
         thick = max(3, long // 6)  # the bars of a chart are no rules

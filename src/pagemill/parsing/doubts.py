@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pagemill.document.labels import FIGURES
+from pagemill.document.geometry import Box, area
+from pagemill.document.labels import FIGURES, FORMULAS
 from pagemill.document.page import (
     LAYER_MISMATCH,
     LOW_CONFIDENCE,
@@ -102,23 +104,35 @@ def doubts_of(read: ReadPage, lines: Sequence[TextLine], record: PageResult) -> 
             remedy=remedy,
         )
     elif read.handwritten:
-        is_most = read.handwritten * 2 >= len(read.lines)
-        where = (
-            "most of the page looks"
-            if is_most
-            else f"{count(read.handwritten, 'line')} look{'s' * (read.handwritten == 1)}"
-        )
-        yield _of_reading(
-            category=UNRELIABLE if is_most else LOW_CONFIDENCE,
-            message=f"{where} handwritten, which engines for print read badly: compare the text with the page",
-            remedy="Read it with a model: --recognition-engine vlm.",
-        )
+        yield from _handwriting(read, record)
     elif lines and read.quality is not None and read.quality < POORLY_READ:
         yield _of_reading(
             category=UNRELIABLE,
             message=f"the text is not reliable (quality {read.quality:.2f} of 1): another script or a bad scan",
             remedy="Install the language of the page and pass it with --lang (docs/languages.md).",
         )
+
+
+def _handwriting(read: ReadPage, record: PageResult) -> Iterator[PageError]:
+    """Name the regions that hold handwriting. Formulas and the lettering of logos may look like it."""
+    tell = partial(_of_reading, remedy="Read it with a model: --recognition-engine vlm.")
+    what = "handwritten, which engines for print read badly: compare the text with the page"
+    if read.handwritten and len(read.handwritten) * 2 >= len(read.lines):
+        yield tell(category=UNRELIABLE, message=f"most of the page looks {what}")
+        return
+    for index, lines in Counter(_holder(box, record) for box in read.handwritten).items():
+        if index is None or record.regions[index].label not in FIGURES | FORMULAS:
+            said = f"{count(lines, 'line')} look{'s' * (lines == 1)} {what}"
+            yield tell(category=LOW_CONFIDENCE, message=said, region=index)
+
+
+def _holder(box: Box, record: PageResult) -> int | None:
+    """The index of the smallest region that holds the middle of a box."""
+    x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+    around = [
+        each for each in record.regions if each.bbox[0] <= x <= each.bbox[2] and each.bbox[1] <= y <= each.bbox[3]
+    ]
+    return min(around, key=lambda each: area(each.bbox)).index if around else None
 
 
 def doubts_of_layer(judgement: Judgement, *, alone: bool) -> Iterator[PageError]:

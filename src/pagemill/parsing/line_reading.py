@@ -276,6 +276,7 @@ async def _analyse(
         settings.tables,
         engine,
         by_typography=settings.reads_fonts and run.photograph is None,  # a page laid flat has no even sizes
+        photographed=run.photograph is not None,
         is_turned=level.rotation % 180 > 0,
     )
     failures = await _read_formulas(run, record, page.pixels)

@@ -244,7 +244,7 @@ def is_own_word(initial: str, text: str, page: Iterable[str]) -> bool:
         page: All texts, these two among them.
     """
     words = Counter(_SIGNS.sub("", word).casefold() for other in page for word in other.split())
-    own, first = (_SIGNS.sub("", word).casefold() for word in (initial, text.split(maxsplit=1)[0]))
+    own, first = (_SIGNS.sub("", word).casefold() for word in (initial, " ".join(text.split()[:1])))
     return min(words[own], words[first]) > 1 and not words[own + first]
 
 

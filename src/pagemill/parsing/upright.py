@@ -23,6 +23,8 @@ from pagemill.parsing.lines import (
     around,
     corners_of,
     direction,
+    is_mostly_vertical,
+    is_vertical,
     mapped,
     moved,
     quarter_turn,
@@ -77,13 +79,16 @@ def level_page(
     """
     width, height = page.size
     rotation = turn_to_upright(lines) if turned is None else turned
+    runs_down = turned is None and not rotation and is_mostly_vertical(lines)
+    rotation = 270 if runs_down else rotation
     there = quarter_turn(rotation, width, height)
     if rotation and not page.is_text_only:
         boxes = tuple(around(mapped(there, corners_of(box))) for box in page.image_boxes)
         page = replace(page, pixels=rotate_quarter(page.pixels, rotation), image_boxes=boxes)
         if page.text_layer is not None and page.text_layer.symbols:  # they lie as the page was
             page = replace(page, text_layer=replace(page.text_layer, symbols=(), rules=()))
-        lines = [moved(line, there) for line in lines] if turned is None else lines
+        if turned is None:
+            lines = [_laid(line, there) if runs_down and is_vertical(line) else moved(line, there) for line in lines]
     if marks:
         lines = with_marks(lines, [moved(mark, there) for mark in marks])
     skew = 0.0 if turned is None else estimate_skew(lines)
@@ -145,6 +150,11 @@ def straighten(page: DecodedPage, lines: Sequence[TextLine], skew: float) -> tup
 def _turn_about_middle(page: DecodedPage, skew: float) -> Affine:
     height, width = page.pixels.shape[:2]
     return np.asarray(cv2.getRotationMatrix2D((width / 2, height / 2), skew, 1.0), dtype=np.float64)
+
+
+def _laid(line: TextLine, there: Affine) -> TextLine:
+    """A column of upright characters on its side, where it runs level."""
+    return msgspec.structs.replace(moved(line, there), polygon=None)
 
 
 def _level(line: TextLine) -> TextLine:

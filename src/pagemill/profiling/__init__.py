@@ -1,1 +1,1 @@
-"""Profiles of runs: where their time goes, what holds them up, and what would be gained without it."""
+"""Profiles of runs: time by stage, the bottleneck, and the possible gain."""

@@ -42,7 +42,7 @@ class GpuSample(NamedTuple):
 
 @dataclass(slots=True)
 class Gpus:
-    """Takes samples of GPUs; :meth:`begin` clears them."""
+    """Samples the use of GPUs; :meth:`begin` clears the samples."""
 
     _handles: list[Any]
     _samples: defaultdict[int, list[GpuSample]] = field(default_factory=lambda: defaultdict(list))

@@ -1,4 +1,4 @@
-"""What figures depend on: this machine, and the packages that do the work."""
+"""The environment of the figures: this machine, and the packages that do the work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The profile of a run: where its time went, and which resource held it up."""
+"""The profile of a run: time by stage, and the resource that limited it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenTelemetry spans of a run, where the user has configured OpenTelemetry. Otherwise nothing is even imported."""
+"""OpenTelemetry spans of a run, if the user has configured OpenTelemetry; otherwise nothing is imported."""
 
 from __future__ import annotations
 

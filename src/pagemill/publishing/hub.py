@@ -50,7 +50,7 @@ class HubDataset:
     private: bool = False
 
     def check(self, run: Path) -> None:
-        """Check what would otherwise fail after hours of building the files.
+        """Check early what would fail after hours of building the files.
 
         Args:
             run: The run directory.

@@ -53,7 +53,7 @@ class StoredDataset:
         self._root = ""
 
     def check(self, run: Path) -> None:
-        """Check what would otherwise fail after hours of building the files.
+        """Check early what would fail after hours of building the files.
 
         Args:
             run: The run directory.

@@ -1,4 +1,4 @@
-"""What a document reader makes of a file: parts, which become pages, of blocks, which become regions.
+"""The result of a document reader: parts, which become pages, of blocks, which become regions.
 
 A reader is a function ``read(path, password) -> Document``. It runs in a child process with limits, gets
 untrusted files, and fetches nothing. Readers of others are entry points of the group
@@ -25,27 +25,27 @@ PAGE_SIZE = (816, 1056)
 """Pixels of a page that has no size of its own: letter paper at 96 dpi. Regions without a place have all of it."""
 DPI = 96.0
 PART_CHARACTERS = 20_000
-"""A document without pages is cut into parts of about so many characters, some seven printed pages."""
+"""Approximate characters of a part of a document without pages: about seven printed pages."""
 TABLE_CELLS = 4_000
 """Maximum number of cells of a table on one page; the rest of it is on the next ones. Exports refuse tables of over
 20,000."""
 _TABLE_SLOTS = 40_000
 """Places of a table's grid from which it continues on the next page: its cells may be far from each other."""
 _MOST_SLOTS = 1_000_000
-"""Places of a grid that cannot be cut, as its cells span all rows."""
+"""Maximum cell positions of a grid that cannot be cut, as its cells span all rows."""
 MOST_PARTS = 20_000
 """Parts of a document: its structure is derived from as many pages at most."""
 MOST_HEADINGS = 200
 """Headings in a row after which a part may end. Not measured."""
 MOST_DEPTH = 8
-"""Levels of nested lists that are kept apart."""
+"""Maximum distinct levels of nested lists."""
 
 Marks = tuple[tuple[Mark, str | None], ...]
 """Marks with the targets of links."""
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """An encoded image inside of a document, and what the document says that it shows."""
+    """An encoded image inside a document, and its description there."""
 
     data: bytes
     alternative: str = ""
@@ -64,7 +64,7 @@ class Block(msgspec.Struct, kw_only=True, omit_defaults=True):
     spans: tuple[Span, ...] = ()
     furniture: Furniture | None = None
     box: tuple[float, float, float, float] | None = None
-    """In pixels of its page; None for a block that is somewhere on it."""
+    """In pixels of its page; None for a block without a position."""
     picture: Picture | None = None
     continues: bool = False
     """The block continues with the first one of the next part."""
@@ -77,11 +77,11 @@ class Part(msgspec.Struct, kw_only=True, omit_defaults=True):
     width: int = PAGE_SIZE[0]
     height: int = PAGE_SIZE[1]
     metadata: dict[str, Any] = {}
-    """What the record's metadata says: the name of a sheet, say. Plain JSON values."""
+    """Metadata for the record, such as the name of a sheet. Plain JSON values."""
     notes: list[str] = []
-    """What a user should know, and what is not a failure: a sheet is hidden."""
+    """Notes for the user that are not failures: a sheet is hidden."""
     warnings: list[str] = []
-    """What of the page could not be read."""
+    """Unreadable parts of the page."""
 
 
 class Document(msgspec.Struct, kw_only=True):
@@ -92,7 +92,7 @@ class Document(msgspec.Struct, kw_only=True):
 
 
 class Inline:
-    """Text with marks, as it is collected: in pieces, which are joined when the text is asked for."""
+    """Text with marks while it is collected: in pieces, which are joined on demand."""
 
     __slots__ = ("_length", "_pieces", "has_formula", "spans")
 
@@ -120,7 +120,7 @@ class Inline:
 
     @property
     def last(self) -> str:
-        """Its last character, in no time; empty where it has none."""
+        """Its last character, in constant time; empty if there is none."""
         return self._pieces[-1][-1] if self._pieces else ""
 
     def add(self, text: str, marks: Iterable[tuple[Mark, str | None]] = ()) -> None:
@@ -153,7 +153,7 @@ class Inline:
         self.has_formula |= other.has_formula
 
     def add_line(self, other: Inline) -> None:
-        """Append what another one holds, on a line of its own."""
+        """Append the content of another one, on its own line."""
         self.add("\n" if self.last else "")
         self.extend(other)
 
@@ -217,7 +217,7 @@ def note(text: Inline, label: Label, *, number: str = "", author: str = "") -> l
 
 
 class Nesting:
-    """How deep the items of a list are, by their indents."""
+    """Depth of the items of a list, from their indents."""
 
     __slots__ = ("_indents",)
 
@@ -287,12 +287,12 @@ def tables(cells: Sequence[Cell], caption: str = "", **fields: Any) -> Iterator[
 
 
 def unread(lost: Mapping[str, int]) -> list[str]:
-    """Notes of what a reader left out: how many, by the noun."""
+    """Notes about omissions of a reader: their number, by noun."""
     return [f"not read: {count(number, noun)}" for noun, number in lost.items() if number]
 
 
 def in_parts(blocks: Iterable[Block], **fields: Any) -> Iterator[Part]:
-    """A run of blocks as parts of bounded size. What is a heading begins the next part, rather than ending one."""
+    """A run of blocks as parts of bounded size. A heading starts the next part rather than ending one."""
     part, size, has_text = Part(**fields), 0, False
     for block in blocks:
         length = len(block.content or "")

@@ -33,13 +33,13 @@ class Member:
 
 @dataclass(slots=True)
 class Budget:
-    """What may be unpacked of a file, and of the files inside of it, all together."""
+    """Limits for unpacking a file, including the files inside it."""
 
     files: int = MOST_ENTRIES
     size: int = MOST_UNPACKED
 
     def spend(self, size: int) -> None:
-        """Take one file of so many bytes from it.
+        """Subtract one file of this size.
 
         Raises:
             TooLargeError: It has not so much left.
@@ -52,12 +52,12 @@ class Budget:
 
 
 def of_archive(path: Path, budget: Budget, *, is_package: bool) -> Iterator[Member]:
-    """What an archive holds, hidden files left out, as in a folder.
+    """The files of an archive, without hidden ones, as in a folder.
 
     Args:
         path: The archive.
-        budget: What may be unpacked of it.
-        is_package: It is a document itself: only the documents beside its own members are meant.
+        budget: Limits for unpacking it.
+        is_package: Whether it is a document itself: then only embedded documents are returned.
 
     Raises:
         PagemillError: It is damaged, or exceeds the budget.

@@ -59,7 +59,7 @@ _WP = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}"
 
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _CONTENT = (f"{_W}t", f"{_M}t", f"{_A}t", f"{_A}blip", *CHARTS, RELATIONS)
-"""Elements of which an alternative has one, unless it is ink, whose picture is the other alternative."""
+"""Elements that select an alternative, except ink, whose picture is in the other one."""
 _FORMATS = {"lowerLetter": "a", "upperLetter": "A", "lowerRoman": "i", "upperRoman": "I"}
 _GANADA = "가나다라마바사아자차카타파하"
 _CIRCLED = 0x2460
@@ -129,7 +129,7 @@ def _part_class(kind: str, relation: str) -> Any:
 
 
 def info_of(properties: Any) -> DocumentInfo:
-    """What the core properties of an Office file say."""
+    """Metadata from the core properties of an Office file."""
 
     def time(name: str) -> str:
         try:
@@ -149,7 +149,7 @@ def info_of(properties: Any) -> DocumentInfo:
 
 @dataclass(slots=True)
 class _Found:
-    """What a paragraph holds beside its text."""
+    """Content of a paragraph beside its text."""
 
     after: list[Block] = field(default_factory=list)
     deleted: str = ""
@@ -699,7 +699,7 @@ def _choice(field: Any) -> str:
 
 
 def _switch(sources: list[Any], name: str) -> bool:
-    """Whether a property is on: by the first that says."""
+    """Whether a property is on, by the first source that defines it."""
     found = _nearest(sources, name)
     return found is not None and _is_on(_value(found) or "1")
 

@@ -1,4 +1,4 @@
-"""Sheets with cells far from the others, which dochan would refuse: the empty rows and columns between them go."""
+"""Sheets with remote cells, which dochan would refuse: the empty rows and columns between are removed."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _SWITCH = re.compile(r'\\\*\s*(?:"[^"]*"|\S+)|\\[A-Za-z]+ ?-?\d*')
 
 
 def field_text(instruction: str) -> str:
-    """What a field shows of its own instruction: a button its label, a formula of old its operands."""
+    """Text of a field from its instruction: the label of a button, the operands of an old formula."""
     name, _, rest = instruction.strip().partition(" ")
     if name.upper() in ("MACROBUTTON", "GOTOBUTTON"):
         return rest.strip().partition(" ")[2]

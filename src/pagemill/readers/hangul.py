@@ -57,9 +57,9 @@ _AUTHOR = "Author: "
 _RUNNING = {"Header: ": Label.HEADER, "Footer: ": Label.FOOTER}
 """How dochan writes the running heads of XLS files."""
 _CHART = "Chart type: "
-"""What dochan says of the values of a chart."""
+"""Message of dochan about the values of a chart."""
 _LOCKED = "암호"
-"""In all messages of dochan about passwords."""
+"""Part of all messages of dochan about passwords."""
 _CORE = "docProps/core.xml"
 _WORKBOOK = "xl/workbook.xml"
 _OF_EXCEL = re.compile(r"Defined name: (_FilterDatabase|Print_Titles|Print_Area) ")
@@ -78,7 +78,7 @@ _SECTION = "Contents/section"
 _ESCAPED = re.compile("_x(000[9AaDd]|005[Ff])_")
 """White space and underscores as Excel writes them."""
 _TOO_FAR = "dense cell limit exceeded"
-"""What dochan says of a sheet that has too many places for cells, most of them empty maybe."""
+"""Message of dochan about a sheet with too many cell positions, most of them possibly empty."""
 _MOST_ERRORS = 20
 _MOST_CELLS = 600_000
 """Cells of a sheet, including empty ones."""
@@ -129,7 +129,7 @@ def read(path: Path, password: str | None = None) -> Document:
 
 
 def _widen_limits() -> None:
-    """Have sheets of up to :data:`_MOST_CELLS` read whole: of larger ones dochan gives 200 rows, and says so.
+    """Read sheets of up to :data:`_MOST_CELLS` completely: of larger ones dochan returns 200 rows and a message.
 
     Its own limit is reached by 150,000 cells. Memory and time are bounded by the process. 200,000 cells take 11 s and
     340 MB.
@@ -179,7 +179,7 @@ def _place(element: Any) -> str | None:
 
 
 def _summary(found: Any) -> DocumentInfo:
-    """What an OLE file says of itself: dochan puts it in front of the text."""
+    """Metadata of an OLE file, which dochan puts in front of the text."""
     summary = [element for section in found.sections for element in section.elements if _place(element) == _SUMMARY]
     title = next((each.text for each in summary if each.heading_level), "")
     author = next((each.text for each in summary if each.text.startswith(_AUTHOR)), "")
@@ -299,7 +299,7 @@ def _memos(path: Path) -> Iterator[Block]:
 
 
 def _left_out(path: Path) -> dict[str, int]:
-    """How much of a package dochan leaves out without a word, by its noun."""
+    """Parts of a package that dochan omits silently: their number, by noun."""
     counts = Counter[str]()
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
@@ -323,7 +323,7 @@ def _hidden_cells(path: Path, found: Any) -> dict[str, dict[str, int]]:
 
 
 def _info(path: Path) -> DocumentInfo:
-    """What a package says of itself."""
+    """Metadata of a package."""
     from lxml import etree
 
     found: dict[str, str] = {}

@@ -40,12 +40,12 @@ _SILENT = frozenset(
         *("datalist", "annotation", "annotation-xml"),  # annotations of MathML are the same formula once more
     )
 )
-"""Elements whose text is not part of what the page says."""
+"""Elements whose text is not content of the page."""
 _BLOCK = re.compile(
     "address|article|aside|blockquote|center|d[dlt]|details|dialog|div|fieldset|figcaption|figure|footer|form|h[1-6r]|"
     "header|hgroup|li|listing|main|menu|nav|[ou]l|p|pre|section|summary|table|tbody|td|tfoot|th|thead|tr|xmp"
 )
-"""Elements that end a paragraph. Of others there is no end: Word writes its own into mail."""
+"""Elements that end a paragraph. All others are inline: Word invents its own in mail."""
 _MARKS = {
     **dict.fromkeys(("b", "strong"), Mark.BOLD),
     **dict.fromkeys(("i", "em", "cite", "dfn", "var"), Mark.ITALIC),
@@ -71,7 +71,7 @@ _LABELS = "text, foreignObject"
 _FRONT = {"title": "title", "author": "author", "date": "created", "lang": "language"}
 _SPACE = re.compile(r"[ \t\n\r\f]+")
 _MOST_DEPTH = 200
-"""Nested elements that are looked into; a page has some tens."""
+"""Maximum nesting of elements that are read; a page has some tens."""
 _FORMULA = re.compile(r"\$\$[^$]+\$\$|\$[^$\s](?:[^$]*[^$\s])?\$(?!\d)")
 _DISPLAYED = re.compile(r"\s*\$\$([^$]+)\$\$\s*")
 _ALONE = re.compile(r"\s*\$([^$]+)\$\s*")
@@ -176,7 +176,7 @@ def of_markup(
 
     Args:
         text: HTML, or XHTML.
-        formulas: What is between dollars is LaTeX.
+        formulas: Whether text between dollars is LaTeX.
         pictures: Images by their address, as in a book; others are not fetched.
         is_xml: It is XHTML, even without an XML declaration.
     """
@@ -209,7 +209,7 @@ def _info(tree: Any) -> DocumentInfo:
 
 
 class _Walk:
-    """Turns elements into blocks. The tree may be deep: what is nested deeper than any page is text."""
+    """Converts elements to blocks. Content nested deeper than in any real page becomes text."""
 
     def __init__(self, formulas: bool, pictures: dict[str, bytes]) -> None:
         self._formulas = formulas
@@ -235,8 +235,8 @@ class _Walk:
 
         Args:
             node: The element.
-            depth: How many elements it is inside of.
-            items: How many list items it is inside of.
+            depth: Number of enclosing elements.
+            items: Number of enclosing list items.
             item: Reads the items of a list, where the element is one.
         """
         inline = Inline()

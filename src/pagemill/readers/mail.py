@@ -43,13 +43,13 @@ _SEALED = ("application/pkcs7-mime", "application/x-pkcs7-mime", "multipart/encr
 _PAGES = ("text/html", "application/xhtml+xml")
 _SHOWN_BY_PAGES = ("image", "font", "audio", "video")
 _OF_PAGES = ("text/css", "text/javascript", "application/javascript", "application/x-javascript", "application/json")
-"""What a saved page is made of beside its text."""
+"""Resources of a saved page beside its text."""
 _MARKUP = re.compile(r"<(style|script|head)\b.*?(?:</\1\s*>|<body\b|\Z)|<[^<>]*>|&nbsp;", re.DOTALL | re.IGNORECASE)
-"""What has no end goes to the end of the text: else the time would grow with the square of its length."""
+"""Unclosed elements extend to the end of the text: otherwise the time would be quadratic."""
 _LEAST_SHARE = 0.5
 """Share of the longest alternative's words: one with fewer stands in for it ("see the text version"). Not measured."""
 _ODD = (LookupError, ValueError, MessageError, TypeError)
-"""What Python raises for headers and parts that break the rules."""
+"""Exceptions of Python for malformed headers and parts."""
 
 
 def read(path: Path, password: str | None = None) -> Document:
@@ -156,7 +156,7 @@ def _of_rich(data: bytes) -> Document:
 
 
 def _damage(message: Message) -> list[str]:
-    """What of a message is damaged or not read."""
+    """Damaged or unread parts of a message."""
     defects = [defect for part in _own_parts(message) for defect in part.defects]
     found = [f"not read: {defect}" for defect in defects if isinstance(defect, Unread)]
     lost = {type(defect).__name__ for defect in defects if not isinstance(defect, Unread)}
@@ -271,7 +271,7 @@ def _bodies(message: Message, depth: int = 0) -> list[Message]:
 
 
 def _word_count(part: Message) -> int:
-    """Words that a reader of a text sees."""
+    """Visible words of a text."""
     text = _text(part)
     return len((_MARKUP.sub(" ", text) if part.get_content_subtype() == "html" else text).split())
 
@@ -292,7 +292,7 @@ def _is_text(part: Message) -> bool:
 
 
 def _content_id(part: Message) -> str:
-    """By which the text shows a picture."""
+    """Content-ID by which the text shows a picture."""
     return _header(part, "Content-ID").strip("<> ")
 
 

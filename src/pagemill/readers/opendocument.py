@@ -36,11 +36,11 @@ _INFO |= {"modified": "dc:date", "language": "dc:language"}
 _SILENT = frozenset(("office:forms", "text:tracked-changes", "text:table-of-content-source", "presentation:notes"))
 _SILENT |= {"office:binary-data", "table:shapes"}
 _VALUES = ("string-value", "value", "date-value", "time-value", "boolean-value")
-"""What a cell without a text has."""
+"""Values of a cell without text."""
 _FALLBACKS = ("draw:object-ole", "draw:plugin", "draw:applet", "draw:floating-frame")
 """Contents of other programs, of which a frame also has a picture."""
 _DECLARED = {"header": Label.HEADER, "footer": Label.FOOTER, "date-time": Label.FOOTER}
-"""What slides refer to by its name."""
+"""Declared texts that slides refer to by name."""
 _BREAKS = {"text:s": " ", "text:tab": "\t", "text:line-break": "\n"}
 _MARKS = (
     ("b", "fo:font-weight", ("bold", "600", "700", "800", "900")),
@@ -52,7 +52,7 @@ _MOST_BASES = 20
 """Styles that are based on each other."""
 _NO_FIELDS = ("form:hidden", "form:option", "form:item", "form:password")
 _MOST_REPEATED = 1_000
-"""Cells or rows that are alike."""
+"""Maximum repeated cells or rows."""
 _MOST_CELLS = 600_000
 _MOST_MARKUP = 32 * 2**20
 """Characters of HTML that rows and cells which are alike may become. Not measured."""
@@ -292,7 +292,7 @@ class _Writer:
             node: The table, or a group of its rows.
             depth: Elements around it.
             tag: Tag of its cells.
-            spans: How many rows cells reach into, so that empty ones there are kept.
+            spans: Number of rows that cells reach into, so that empty rows there are kept.
         """
         for child in node.iterchildren("*"):
             name = _name(child.tag)

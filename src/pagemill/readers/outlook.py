@@ -29,13 +29,13 @@ _CODE_PAGE = 0x3FDE_0003
 """Property of the encoding of its HTML."""
 _UTF_8 = 65001
 _COMPRESSED, _STORED = b"LZFu", b"MELA"
-_BEGUN = (
+_DICTIONARY = (
     rb"{\rtf1\ansi\mac\deff0\deftab720{\fonttbl;}{\f0\fnil \froman \fswiss \fmodern \fscript \fdecor MS Sans Serif"
     rb"SymbolArialTimes New RomanCourier{\colortbl\red0\green0\blue0"
     b"\r\n"
     rb"\par \pard\plain\f0\fs20\b\i\u\tab\tx"
 )
-"""What compressed rich text refers to as if it had come before."""
+"""The dictionary with which compressed rich text starts."""
 _HEADER = 16
 _WINDOW = 4096
 """Bytes to which it refers back."""
@@ -45,14 +45,14 @@ _ATTACHED = 8
 """The same of an attachment."""
 _ENDS = {"001F": 2, "001E": 1, "0102": 0}
 """Bytes at the end, by the kind of a property, that its declared length counts and its stream need not have."""
-_SAID = {_SUBJECT: "the subject", _BODY: "the text", _HTML: "the text as HTML", _RICH: "the text as RTF"}
-_SAID |= {_DATA: "an attachment"}
+_NAMES_OF_PARTS = {_SUBJECT: "the subject", _BODY: "the text", _HTML: "the text as HTML", _RICH: "the text as RTF"}
+_NAMES_OF_PARTS |= {_DATA: "an attachment"}
 _EPOCH = datetime(1601, 1, 1, tzinfo=UTC)
 _MOST_DEPTH = 20
 
 
 class Unread(MessageDefect):
-    """Something of a message that is not read."""
+    """Unread parts of a message."""
 
 
 def message_of(path: Path) -> EmailMessage:
@@ -186,13 +186,13 @@ class _Reader:
         return found
 
     def _cut(self, folder: str) -> list[str]:
-        """What of a message, its attachments included, is shorter than its properties say."""
+        """Parts of a message, including attachments, that are shorter than declared."""
         lost = []
         for path in [each for each in self._declared if each.startswith(folder)]:
             size, name, kind = self._declared.pop(path), path[-8:-4], path[-4:]
-            if name in _SAID and kind in _ENDS:
+            if name in _NAMES_OF_PARTS and kind in _ENDS:
                 there = self._ole.get_size(path) if path in self._known else 0
-                lost += [_SAID[name]] if there < size - _ENDS[kind] else []
+                lost += [_NAMES_OF_PARTS[name]] if there < size - _ENDS[kind] else []
         return lost
 
 
@@ -212,7 +212,7 @@ def decompressed(data: bytes) -> bytes:
         raise ValueError("unknown compression")
     if zlib.crc32(packed, 0xFFFFFFFF) ^ 0xFFFFFFFF != checksum:
         raise ValueError("its checksum is wrong")
-    found, at = bytearray(_BEGUN), 0
+    found, at = bytearray(_DICTIONARY), 0
     while at < len(packed):
         flags, at = packed[at], at + 1
         for bit in range(8):
@@ -223,11 +223,11 @@ def decompressed(data: bytes) -> bytes:
             pair = int.from_bytes(packed[at : at + 2].ljust(2, b"\0"), "big")
             back, at = (len(found) - (pair >> 4)) % _WINDOW, at + 2
             if not back:  # the end
-                return bytes(found[len(_BEGUN) :])
+                return bytes(found[len(_DICTIONARY) :])
             if back > len(found):
                 raise ValueError("it refers to what is not there")
             if len(found) > MOST_BYTES:
                 raise ValueError("it is too large")
             for _ in range((pair & 0xF) + 2):
                 found.append(found[-back])
-    return bytes(found[len(_BEGUN) :])
+    return bytes(found[len(_DICTIONARY) :])

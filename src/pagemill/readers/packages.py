@@ -1,4 +1,4 @@
-"""ZIP packages and OLE files of Office programs: what they are, their limits, their passwords."""
+"""ZIP packages and OLE files of Office programs: kinds, limits, passwords."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".emf", "
 _REPLACEMENTS = "ObjectReplacements/"
 """Pictures of objects of OpenDocument, which have no suffix."""
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError, ValueError)
-"""What Python raises for archives that are damaged."""
+"""Exceptions of Python for damaged archives."""
 
 
 def kind_of_package(path: Path) -> str | None:

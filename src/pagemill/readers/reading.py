@@ -55,7 +55,7 @@ _SMALL = 8
 
 
 class DocumentRead(msgspec.Struct, tag=True, frozen=True):
-    """What a document is, once it was read."""
+    """A document that has been read."""
 
     lengths: tuple[int, ...]
     """Bytes of each part in the file."""
@@ -122,7 +122,7 @@ def kind_of(path: Path, suffix: str) -> str:
 
 
 def _disguised(head: bytes, suffix: str) -> str:
-    """What a file is that has the suffix of an old Office format, and is none: exports of web sites often are HTML.
+    """The kind of a file that only has the suffix of an old Office format: exports of web sites are often HTML.
 
     Raises:
         UnsupportedInputError: No reader reads it.

@@ -94,7 +94,7 @@ _STORIES = {
     "footnote": Label.FOOTNOTE,
     "annotation": Label.ASIDE_TEXT,
 }
-"""Texts beside the one that they are written in."""
+"""Texts beside the main text."""
 _KINDS = {
     word: kind
     for kind, words in (
@@ -215,11 +215,11 @@ class _Story:
 
 
 class _State(msgspec.Struct):
-    """What holds to the end of a group."""
+    """State until the end of a group."""
 
     story: _Story
     to: str = ""
-    """Where text goes: into the story, or what catches it."""
+    """Target of text: the story, or a capture."""
     caught: list[str] = []
     field: list[str] = []
     """Instruction of the field around it."""
@@ -241,7 +241,7 @@ class _State(msgspec.Struct):
     is_tag: bool = False
     """In a tag of the HTML that the text was made from."""
     is_twin: bool = False
-    """What a program shows that does not know of the HTML."""
+    """Text for programs that do not read the HTML."""
 
 
 class _Reader:
@@ -433,7 +433,7 @@ class _Reader:
             self._shape_row(word, number or 0)
 
     def _format(self, state: _State, word: str, number: int) -> None:
-        """How a text or paragraph looks; in the tables of fonts and styles, how theirs do."""
+        """Style of a text or paragraph, or of an entry in the tables of fonts and styles."""
         match word:
             case "plain":
                 state.font, state.is_hidden, state.is_deleted = self._default_font, False, False
@@ -475,7 +475,7 @@ class _Reader:
                 self._page = _page(_PAGES.get(word, number)) or self._page
 
     def _begin(self, state: _State, word: str) -> None:
-        """What begins with a word, and ends with its group."""
+        """Destinations: they start with a control word, and end with its group."""
         match word:
             case "field":
                 state.field = []
@@ -561,7 +561,7 @@ class _Reader:
         return self._names.get(("fonttbl", self._state.font), "").rstrip(";").strip()
 
     def _field_text(self, instruction: str) -> str:
-        """What a field shows of its own instruction, without a result."""
+        """Text of a field from its instruction, if it has no result."""
         if (symbol := _SYMBOL.match(instruction)) is None:
             return field_text(instruction)
         code = int(symbol[1] or symbol[2], 16 if symbol[1] else 10)
@@ -607,7 +607,7 @@ class _Reader:
             state.story.inline.add(text, state.marks)
 
     def _catch(self, old: _State, text: str) -> None:
-        """What was caught in a group that ends."""
+        """The captured text of a group that ends."""
         state, kind = self._state, old.to
         self._in_picture &= kind != "pict"
         if kind in ("title", "author"):

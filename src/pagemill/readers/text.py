@@ -29,7 +29,7 @@ _MARKS = (
 )
 _ASIAN = ("cp949", "cp932", "euc_jp", "gb18030", "big5")
 _WESTERN = ("cp1252", "latin-1")
-"""Encodings of text that is no UTF-8: the likeliest of East Asia, or else Western, in which any byte is something."""
+"""Encodings of text that is not UTF-8: the likeliest of East Asia, or else Western, in which every byte is valid."""
 _LIKELY = 0.5
 """Share of letters that are common in the language of an encoding, from which text is in it. Not measured."""
 _GUESSED = 64 * 1024
@@ -57,7 +57,7 @@ _CHARSET = re.compile(
     rb"<(?:meta[^>]{0,200}charset|\?xml[^>]{0,100}encoding)\s*=\s*[\"']?([A-Za-z0-9_-]{2,40})", re.IGNORECASE
 )
 DECLARED = 4096
-"""Bytes in which a page says how it is encoded; the standard has it in the first 1,024."""
+"""Bytes in which a page declares its encoding; the standard requires the first 1,024."""
 
 
 class Decoded(NamedTuple):

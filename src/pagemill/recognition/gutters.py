@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,9 @@ blanks between words stand in line so often."""
 _FARTHEST = 15
 """Rows above and below a gutter that are looked at. Each row that detection parted has a gutter of its own, so that the
 time taken grows with the rows and not with their square; on drawn newspapers all lines are cut as without a bound."""
+_NO_SPACE, _WIDER = 0.9, 1.5
+"""Line heights, and multiples of the usual space of its line, from which a blank is no space: the spaces of a justified
+line differ by a third."""
 _DOUBLE = 0.6
 """Share of a piece inside another line from which that line holds it already."""
 
@@ -52,8 +56,14 @@ class _Line:
         return (self.box[1] + self.box[3]) / 2
 
 
-def cut_at_gutters(page: Pixels, found: Sequence[DetectedLine]) -> list[DetectedLine]:
-    """The lines of a page, those across a gutter in two."""
+def cut_at_gutters(page: Pixels, found: Sequence[DetectedLine], *, bends: bool = False) -> list[DetectedLine]:
+    """The lines of a page, those across a gutter in two.
+
+    Args:
+        page: Its pixels.
+        found: Its lines.
+        bends: Whether it is a photograph: lines are cut only where the blank is wider than the spaces of the line.
+    """
     lines = [
         _Line(line, line.box, math.dist(line.polygon[0], line.polygon[3]))
         for line in found
@@ -75,7 +85,8 @@ def cut_at_gutters(page: Pixels, found: Sequence[DetectedLine]) -> list[Detected
             gutter = _between(page, left, lines[right])
             if gutter is not None:
                 for crossing, blank in _crossed(page, index, gutter, lines, middles):
-                    cuts[crossing].add(blank)
+                    if not bends or _is_wide(blank, lines[crossing]):
+                        cuts[crossing].add(blank)
     if not cuts:
         return list(found)
     parted = {id(lines[index].found): _parts(lines[index], sorted(blanks)) for index, blanks in cuts.items()}
@@ -156,6 +167,13 @@ def _next_row(
     near = [i for i in near if lines[i].box[2] > free[0] - reach]
     first = middles[near[0] if step > 0 else near[-1]] if near else 0.0
     return [i for i in near if abs(middles[i] - first) < _SAME_ROW * height]
+
+
+def _is_wide(blank: tuple[float, float], line: _Line) -> bool:
+    """Whether a blank is no space: of a justified line below a table some space is in line with one of its gutters."""
+    width = blank[1] - blank[0]
+    others = [end - start for start, end in (line.blanks or [])[1:-1] if (start, end) != blank]
+    return width >= _NO_SPACE * line.height or not others or width > _WIDER * median(others)
 
 
 def _blank_at(blanks: Sequence[tuple[float, float]], gutter: tuple[float, float]) -> tuple[float, float]:

@@ -20,7 +20,7 @@ from pagemill.imaging.types import Pixels
 from pagemill.recognition.base import DetectedLine, Quad, RecognizedText
 from pagemill.recognition.calibration import expected_right
 from pagemill.recognition.gutters import cut_at_gutters
-from pagemill.recognition.handwriting import is_handwriting
+from pagemill.recognition.handwriting import are_handwritten, shapes_of
 from pagemill.recognition.ink import holds_writing, unread_share
 from pagemill.recognition.languages import (
     LANGUAGE_OF_SCRIPT,
@@ -87,6 +87,9 @@ _SHORT = 4  # characters that may read well in a mirror by chance
 _SYMMETRICAL = 0.65  # likeness of both readings: "XVIII MMXIX" has 0.7 and more, a line from the back up to 0.54
 _LEAST_OF_STAMP = 3  # letters and digits: fewer are its frame
 _IDEOGRAPHIC = frozenset({"CJK"})
+_OF_FEW_SHAPES = frozenset({"CJK", "HIRAGANA", "KATAKANA", "ARABIC", "DEVANAGARI", "BENGALI", "GURMUKHI"})
+"""Scripts whose lines repeat few shapes of ink: ideographs, and letters that are joined to words."""
+_HALF = 0.5
 _MOST_HANJA = 0.7  # share of the Chinese characters that the primary saw in a Korean line which are in its text
 
 SAMPLES = 6
@@ -141,8 +144,8 @@ class ReadPage(NamedTuple):
     """Lines of stamps of which no words were read: a frame, a seal, handwriting in colour."""
     mirrored: int = 0
     """Lines left out that shine through from the back of the sheet."""
-    handwritten: int = 0
-    """Lines written by hand that read badly: what was read looks like another script."""
+    handwritten: tuple[Box, ...] = ()
+    """Lines written by hand; what was read of them may look like another script."""
 
 
 class PageReader:
@@ -200,9 +203,12 @@ class PageReader:
         lines += words
         signs = await self._read_signs(lines) if rotation % 180 else 0
         handwritten = await self._services.compute(_handwritten, lines)
-        script, foreign = (None, 0) if handwritten else self._unread_script(lines, shares)
+        unsure = list(filter(is_unsure, lines))
+        explains = handwritten and 2 * sum(line in handwritten for line in unsure) >= len(unsure)
+        script, foreign = (None, 0) if explains else self._unread_script(lines, shares)
         read = await self._services.compute(_finish, lines, self._plan, rotation)
-        read = read._replace(script=script, foreign=foreign, handwritten=handwritten)
+        by_hand = tuple(_box(line.quad, 0.0, 1.0) for line in handwritten)
+        read = read._replace(script=script, foreign=foreign, handwritten=by_hand)
         unread = read.stamps + len(of_stamps) - len(words)
         return read._replace(rotation=rotation, signs=signs, mirrored=len(mirrored), stamps=unread)
 
@@ -339,7 +345,7 @@ class PageReader:
         self, page: Pixels, found: list[DetectedLine], bends: bool
     ) -> tuple[list[Line], dict[str, float]]:
         """Read all lines with the primary engine, and detect the scripts of a sample by its looks."""
-        found = await self._services.compute(cut_at_gutters, page, found)
+        found = await self._services.compute(cut_at_gutters, page, found, bends=bends)
         quads = [reading_quad(line.polygon) for line in found]
         images = await self._services.compute(_cut, page, quads)
         if bends:
@@ -615,14 +621,12 @@ def _look_at(lines: list[Line]) -> None:
         line.shares = script_shares([line.image]) if line.shares is None else line.shares
 
 
-def _handwritten(lines: list[Line]) -> int:
-    """How many lines read badly because they are written by hand."""
-    long = [line for line in lines if is_long(line)]
-    doubtful = list(filter(is_unsure, long))
-    others = [line.image for line in long if line not in doubtful]
-    if len(doubtful) < ENOUGH_LINES or not is_handwriting([line.image for line in doubtful], others):
-        return 0
-    return len(doubtful)
+def _handwritten(lines: list[Line]) -> list[Line]:
+    """The lines that are written by hand."""
+    judged = sorted((line for line in lines if line.text.confidence < _SURE), key=lambda line: line.text.confidence)
+    shapes = shapes_of([line.image for line in judged], [line.image for line in lines if line not in judged])
+    by_hand = are_handwritten(shapes, [script_share(line.text.text, _OF_FEW_SHAPES) > _HALF for line in judged])
+    return [line for line, is_hand in zip(judged, by_hand, strict=True) if is_hand]
 
 
 def _finish(lines: list[Line], plan: Plan, rotation: int) -> ReadPage:
@@ -648,12 +652,12 @@ def _runs_across(quad: Quad) -> bool:
 def _record(line: Line, *, across: bool) -> TextLine:
     corners = np.asarray(line.quad)
     edges = np.abs(corners - np.roll(corners, 1, axis=0))
-    is_head_down = corners[1, 0] < corners[0, 0]
+    backwards = corners[1, 0] < corners[0, 0]
     engine = line.engine.split(":")[0]
     return TextLine(
         text=line.text.text,
         box=_box(line.quad, 0.0, 1.0),
-        polygon=line.quad if across or is_head_down or (edges > 1).all(axis=1).any() else None,
+        polygon=line.quad if across or backwards or (edges > 1).all(axis=1).any() else None,
         confidence=expected_right(engine, line.text.confidence * (1 - line.unread)),
         engine=engine,
         words=tuple(Word(text, _box(line.quad, start, end)) for text, start, end in line.text.word_spans),

@@ -71,12 +71,10 @@ def without_stamps(page: Pixels) -> tuple[Pixels, Pixels | None]:
     """The page without coloured ink that crosses dark letters, and a page with that ink alone; None without any."""
     if not _is_coloured(page[::4, ::4]):
         return page, None
-    lab = cv2.cvtColor(page, cv2.COLOR_RGB2LAB).astype(np.float32)
-    light, paper = lab[..., 0] * (100 / 255), np.median(lab[::8, ::8].reshape(-1, 3), axis=0)
-    away = np.hypot(lab[..., 1] - paper[1], lab[..., 2] - paper[2])
+    light, paper, away = _colours(page, 8)
     unit = max(3, max(page.shape) // _THICK)
     coloured = away > _COLOURED
-    dark = (light < paper[0] * (100 / 255) - _DARK) & (away <= _COLOURED)
+    dark = (light < paper - _DARK) & (away <= _COLOURED)
     grounds = _opened(coloured, unit, unit) | _opened(coloured | dark, 2 * unit, 2 * unit)
     coloured &= ~_grown(grounds, unit)
     rules = _opened(dark, 1, _LONG_RULE * unit) | _opened(dark, _LONG_RULE * unit, 1)
@@ -107,12 +105,9 @@ def inks_of(line: Pixels) -> tuple[Ink, Ink] | None:
     """The dark text of a line image and the stamp that crosses it; None where no coloured ink touches dark ink."""
     if not _is_coloured(line[::2, ::2]):  # as most lines
         return None
-    lab = cv2.cvtColor(line.astype(np.float32) / 255, cv2.COLOR_RGB2LAB)
-    paper = np.median(lab.reshape(-1, 3), axis=0)
-    light = lab[..., 0]
-    away = np.linalg.norm(lab[..., 1:] - paper[1:], axis=2)
+    light, paper, away = _colours(line)
     coloured = away > _COLOURED
-    dark = (light < paper[0] - _DARK) & ~coloured
+    dark = (light < paper - _DARK) & ~coloured
     if min(coloured.mean(), dark.mean()) < _LEAST:
         return None
     solid = _without_edges(coloured)
@@ -160,6 +155,18 @@ def without_frame(stamp: RecognizedText) -> RecognizedText:
     return dataclasses.replace(
         stamp, text=stamp.text[kept], centers=stamp.centers[kept], confidences=stamp.confidences[kept]
     )
+
+
+def _colours(image: Pixels, step: int = 1) -> tuple[NDArray[np.float32], float, NDArray[np.float32]]:
+    """Lightness of each pixel, that of the paper, and how far each is from its colour.
+
+    The darker an ink, the less of the paper's colour is in it: black on yellow is no colour of its own.
+    """
+    lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB).astype(np.float32)
+    lab = (lab - np.array((0, 128, 128), np.float32)) * np.array((100 / 255, 1, 1), np.float32)
+    paper = np.median(lab[::step, ::step].reshape(-1, 3), axis=0)
+    away = lab[..., 1:] - paper[1:] * (lab[..., :1] / max(1.0, float(paper[0])))
+    return lab[..., 0], float(paper[0]), np.hypot(away[..., 0], away[..., 1])
 
 
 def _is_coloured(sample: Pixels) -> bool:

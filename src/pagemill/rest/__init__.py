@@ -1,1 +1,1 @@
-"""The REST server: jobs that survive its end, results page by page, limits, and who may do what."""
+"""The REST server: durable jobs, results page by page, limits, and access control."""

@@ -26,7 +26,7 @@ _DESCRIPTION = "Turns PDFs, scans, photographs of pages, Office, HWP and web fil
 
 
 def create_app(settings: ServeSettings, life: Life | None = None) -> FastAPI:
-    """Make the application. Its lifespan starts and stops the server, which is ``app.state.server``.
+    """Create the application. Its lifespan starts and stops the server (``app.state.server``).
 
     Args:
         settings: Settings of the server.
@@ -36,7 +36,7 @@ def create_app(settings: ServeSettings, life: Life | None = None) -> FastAPI:
 
 
 def application(server: Server) -> FastAPI:
-    """Make the application of a server that exists."""
+    """Create the application of an existing server."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

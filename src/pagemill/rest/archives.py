@@ -28,7 +28,7 @@ def zipped(members: Iterable[tuple[str, Iterable[bytes]]]) -> Iterator[bytes]:
 
 
 class _Sink(io.RawIOBase):
-    """An unseekable file that holds what was written until it is taken."""
+    """An unseekable file that buffers writes until they are taken."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []

@@ -1,4 +1,4 @@
-"""docling-serve's API: a client that was written for it works by changing the URL. See ``docs/serve.md``."""
+"""docling-serve's API: its clients work after changing the URL. See ``docs/serve.md``."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def router(server: Server) -> APIRouter:
 
     @routes.get("/v1/capabilities", dependencies=[owner_of])
     async def capabilities() -> dict[str, Any]:
-        """What this server does of docling-serve's: sources, targets, formats, limits."""
+        """Supported features of docling-serve: sources, targets, formats, limits."""
         limits = server.settings.limits
         return {
             "versions": None,
@@ -238,7 +238,7 @@ async def _take_source(job: Sending, body: bytes, chunker: str) -> JobRow:
 
 
 def _of_form(fields: dict[str, Any], chunker: str) -> Conversion:
-    """The options in the fields of a form. In requests for chunks a prefix marks whose options they are."""
+    """The options in the fields of a form. In chunk requests a prefix separates conversion and chunking options."""
     target = str(fields.pop("target_type", "inbody"))
     if not chunker:
         return conversion(fields, target)
@@ -275,7 +275,7 @@ async def _answer(server: Server, results: JobResults) -> Response:
 
 
 async def _wanted(server: Server, id: str) -> Conversion:
-    """What the request of a job wanted; of a job that came another way, Markdown."""
+    """The conversion that a job's request wanted; Markdown for jobs of other APIs."""
     note = await asyncio.to_thread(read_note, server, id, _NOTE)
     return Conversion(formats=["md"]) if note is None else msgspec.json.decode(note, type=Conversion)
 
@@ -296,7 +296,7 @@ def _chunks(documents: list[ConvertedDocument], wanted: Chunking, seconds: float
 
 
 def _members(documents: list[ConvertedDocument]) -> Iterator[tuple[str, Iterator[bytes]]]:
-    """The files of the archive: those of each document, and what went wrong."""
+    """The files of the archive: those of each document, and the errors."""
     names = documents[0].results.file_names("status")  # as that of the errors
     statuses = {}
     for document in documents:

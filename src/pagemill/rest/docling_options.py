@@ -48,7 +48,7 @@ _WITHOUT_EFFECT: dict[str, tuple[str, str | bool | None]] = {
     "do_chart_extraction": ("start the server with --describe", False),
     "do_picture_description": ("start the server with --describe", False),
 }
-"""Accepted options of docling-serve: why they have no effect, and the value that matches what is done anyway."""
+"""Accepted options of docling-serve without effect: the reason, and the value that matches our behaviour."""
 
 
 class Chunking(msgspec.Struct, kw_only=True):
@@ -60,7 +60,7 @@ class Chunking(msgspec.Struct, kw_only=True):
 
 
 class Conversion(msgspec.Struct, kw_only=True):
-    """What a request wants: kept with its job, so that a restart changes nothing."""
+    """A requested conversion, stored with its job, so that a restart changes nothing."""
 
     options: dict[str, Any] = {}
     """Options of the job."""
@@ -74,7 +74,7 @@ class Conversion(msgspec.Struct, kw_only=True):
 
 
 def chunked(wanted: Conversion, chunker: str, given: Mapping[str, Any], *, with_document: bool) -> Conversion:
-    """The conversion with the chunks that a request wants.
+    """The conversion with the requested chunks.
 
     Args:
         wanted: The conversion before.
@@ -109,7 +109,7 @@ def conversion(given: Mapping[str, Any], target: str = "inbody") -> Conversion:
 
     Args:
         given: By name: JSON values, or the texts of a form (lists for fields that came more than once).
-        target: What the answer is: ``inbody`` or ``zip``.
+        target: Kind of the response: ``inbody`` or ``zip``.
 
     Raises:
         UsageError: A value is not valid, or asks for what this server does not do.

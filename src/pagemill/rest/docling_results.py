@@ -36,8 +36,8 @@ class ConvertedDocument:
 
     Args:
         results: Results of the job.
-        conversion: What the request wants.
-        number: Which document, from 0.
+        conversion: The requested conversion.
+        number: Number of the document, from 0.
     """
 
     results: JobResults
@@ -69,7 +69,7 @@ class ConvertedDocument:
             yield self._with_pictures(piece)
 
     def _with_breaks(self, pages: Iterable[PageResult]) -> Iterator[str]:
-        """Markdown with what the client wants between pages."""
+        """Markdown with the client's page separator."""
         between = ""
         for page in pages:
             yield between + page_markdown(page, crops_root="")
@@ -84,7 +84,7 @@ class ConvertedDocument:
         """The answer for one document: docling-serve's ConvertDocumentResponse.
 
         Args:
-            seconds: How long it took.
+            seconds: Duration in seconds.
         """
         yield "{"
         yield from self._item("document")
@@ -133,7 +133,7 @@ class ConvertedDocument:
             }
 
     def errors(self) -> list[dict[str, Any]]:
-        """What went wrong on pages, and the options without effect."""
+        """Errors of pages, and options without effect."""
         warnings = [_item("user_input", "options", warning, "policy") for warning in self.conversion.warnings]
         if self.results.row.state is not JobState.FINISHED:
             reason = failure(self.results)
@@ -157,7 +157,7 @@ class ConvertedDocument:
         return self.results.info_of(self.results.documents[self.number])
 
     def _name_pictures(self, page: PageResult) -> None:
-        """Give pictures names that stand for them until the text is written; none where they are not wanted."""
+        """Replace pictures by placeholder names until the text is written, or remove them."""
         if self.conversion.images == "placeholder":
             page.image_crops = []
         page.image_crops = [
@@ -181,7 +181,7 @@ class ConvertedDocument:
 
 
 def _counting(page: PageResult) -> Iterator[PageError]:
-    """What a page lacks, as the exit status of pagemill parse takes it: doubts about what was read do not count."""
+    """Missing parts of a page, as for the exit status of pagemill parse: doubts about recognized text do not count."""
     return (error for error in page.errors if page.status is Status.FAILED or error.category not in DOUBTS)
 
 

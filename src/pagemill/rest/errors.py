@@ -20,7 +20,7 @@ from pagemill.errors import (
 
 
 class HttpError(PagemillError):
-    """An error that is the answer to a request."""
+    """An error that is sent as a response."""
 
     exit_code = ExitCode.USAGE
     category = "request"
@@ -58,7 +58,7 @@ class NotFoundError(HttpError):
 
 
 class ConflictError(HttpError):
-    """The job is in a state in which this cannot be done."""
+    """The state of the job does not allow the operation."""
 
     category = "conflict"
     status = 409
@@ -87,7 +87,7 @@ class FetchError(HttpError):
 
 
 class TooManyError(HttpError):
-    """A limit of jobs or connections is reached for now."""
+    """A limit of jobs or connections is reached; retry later."""
 
     category = "too_many"
     status = 429

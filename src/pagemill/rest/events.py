@@ -16,7 +16,7 @@ class Changes:
 
     @contextmanager
     def watched(self, id: str) -> Iterator[asyncio.Event]:
-        """An event that every change of the job sets, within the block."""
+        """Subscribe to changes of a job within the block: an event that each change sets."""
         event = asyncio.Event()
         self._waiting[id].add(event)
         try:

@@ -26,7 +26,7 @@ _REDIRECT_STATUS = frozenset({301, 302, 303, 307, 308})
 _CHUNK = 1 << 16
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _UNICAST_V6 = ipaddress.ip_network("2000::/3")
-"""All that IANA has given out: site-local addresses, segments of SRv6 and discard prefixes are outside of it."""
+"""Addresses assigned by IANA: without site-local addresses, SRv6 segments and discard prefixes."""
 _SPECIAL = tuple(
     map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "3fff::/20"))
 )
@@ -55,7 +55,7 @@ def check_url(url: str) -> None:
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address is one of the public network: not private, loopback, link-local, multicast or reserved."""
+    """Whether an IP address is public: not private, loopback, link-local, multicast or reserved."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
         # Addresses that lead to an IPv4 one: that one decides.
@@ -76,7 +76,7 @@ def is_public(address: str) -> bool:
 
 
 def require_urls(allowed: bool) -> None:
-    """Raise a ForbiddenError where URLs are not fetched."""
+    """Raise a ForbiddenError if fetching URLs is disabled."""
     if not allowed:
         raise ForbiddenError("this server fetches no URLs", remedy="Send the file, or start it with --allow-urls.")
 
@@ -114,7 +114,7 @@ class Fetch:
 
 
 def fetch(url: str, path: Path, max_bytes: int, *, limit_s: float = FETCH_S, by: Fetch | None = None) -> None:
-    """Fetch a URL into a file, which is whole and on the disk, or not there.
+    """Fetch a URL into a file, atomically and durably.
 
     Each name is looked up once; the addresses that were checked are those that are connected to, so that a name
     that changes its address in between (DNS rebinding) gains nothing. Redirects are checked alike. Proxies of the
@@ -240,7 +240,7 @@ class _Pinned(http.client.HTTPConnection):
         raise http.client.NotConnected
 
     def abort(self) -> None:
-        """Unblock whatever waits for the other side."""
+        """Unblock reads and writes of the connection."""
         self.aborted = True
         with suppress(OSError):
             self._connected.shutdown(socket.SHUT_RDWR)

@@ -82,7 +82,7 @@ def router(server: Server) -> APIRouter:
 
     @routes.delete("/{id}", responses={202: returns(Job), 204: {"description": "It is removed."}})
     async def delete_job(id: str, owner: str = owner_of) -> Response:
-        """Cancel a job that has not ended; remove one that has, with all its files."""
+        """Cancel an unfinished job; remove a finished one with all its files."""
         row = await server.get(id, owner)
         if row.has_ended:
             await server.remove(id)
@@ -91,7 +91,7 @@ def router(server: Server) -> APIRouter:
 
     @routes.post("/{id}/cancel", responses={200: returns(Job)})
     async def cancel_job(id: str, owner: str = owner_of) -> Response:
-        """Cancel a job that has not ended. Unlike DELETE, this never removes one that ends meanwhile."""
+        """Cancel an unfinished job. Unlike DELETE, this never removes a job that finishes at the same time."""
         row = await server.get(id, owner)
         return answer(await server.job(row if row.has_ended else await server.cancel(id, owner)))
 

@@ -1,4 +1,4 @@
-"""The job table: one SQLite file, in which a job exists from the moment in which it is acknowledged."""
+"""The job table: one SQLite file. A job is stored in it before it is acknowledged."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class JobFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What the table knows of a job."""
+    """A job in the table."""
 
     job: int
     id: str
@@ -248,7 +248,7 @@ class JobTable(Database):
         self._change(id, "state = ?, started = ifnull(started, ?)", (JobState.RUNNING, time.time()))
 
     def opened(self, id: str) -> None:
-        """Note that the run of a job is open: its failed pages, if they are to be parsed again, are in the queue."""
+        """Record that the run of a job is open, and its failed pages, if retried, are queued."""
         self._change(id, "opened = 1, retry = min(2, 2 * retry)")
 
     def requeue(self, id: str, *, pages: int | None, ended: int, failed: int) -> None:
@@ -282,11 +282,11 @@ class JobTable(Database):
             )
 
     def cancel(self, id: str) -> None:
-        """Note that a job is to end."""
+        """Record that a job should be cancelled."""
         self._change(id, "cancelled = 1")
 
     def retry(self, id: str, password: str | None = None) -> bool:
-        """Have the failed pages of an ended job parsed again, with a password if given; False if it has not ended."""
+        """Queue the failed pages of a finished job again, with a password if given; False if it is not finished."""
         with self.transaction() as connection:
             changed = connection.execute(
                 "UPDATE jobs SET state = ?, finished = NULL, error = NULL, retry = opened, cancelled = 0,"
@@ -297,7 +297,7 @@ class JobTable(Database):
             return changed.rowcount > 0
 
     def remove(self, id: str) -> bool:
-        """Forget a job, whose folder is to be deleted next; False if it has not ended."""
+        """Remove a job from the table, before its folder is deleted; False if it is not finished."""
         with self.transaction() as connection:
             removed = connection.execute(
                 "DELETE FROM jobs WHERE id = ? AND finished IS NOT NULL RETURNING job", (id,)

@@ -1,4 +1,4 @@
-"""API keys: whose request it is. Keys are never stored or logged, and are dropped after start-up."""
+"""API keys identify the owner of a request. They are never stored or logged, and are dropped after start-up."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class KeyRing:
 
     Args:
         keys: In plain text.
-        folder: Where the salt is kept; the owners of jobs are known by it after a restart.
+        folder: Folder of the salt, by which owners of jobs are recognized after a restart.
     """
 
     def __init__(self, keys: Sequence[str], folder: Path) -> None:
@@ -37,7 +37,7 @@ class KeyRing:
         return bool(self._hashes)
 
     def owner(self, headers: Mapping[str, str]) -> str:
-        """Who sends a request: the hash of the key.
+        """The owner of a request: the hash of its key.
 
         Raises:
             UnauthorizedError: The key is missing or wrong.

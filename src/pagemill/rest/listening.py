@@ -1,4 +1,4 @@
-"""The socket at which the server listens; light, as the parent of the server's process makes it."""
+"""The listening socket; without heavy imports, as the parent process creates it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every request: its id, its host, its origin, its size, the headers of its answer, the log."""
+"""Middleware for every request: id, host, origin, size, response headers, log."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def for_clients(remedy: str) -> str:
 
 
 def _check(key: str, value: Any) -> None:
-    """Bound what a client's JSON holds, before it is converted to the type of the option."""
+    """Check the size of a client's JSON before it is converted to the type of the option."""
     parts = value if isinstance(value, list) else [value]
     if len(parts) > _MAX_TEXT or any(
         isinstance(part, str) and (len(part) > _MAX_TEXT or "\0" in part) for part in parts

@@ -1,4 +1,4 @@
-"""Parameters of requests: none is ignored, as a misspelt filter would return everything."""
+"""Query parameters: unknown ones are refused, as a misspelt filter would return everything."""
 
 from __future__ import annotations
 

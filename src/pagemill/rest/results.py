@@ -1,4 +1,4 @@
-"""What clients get of a job's run: pages, records, images and documents, also while it runs."""
+"""Results of a job for clients: pages, records, images and documents, also while it runs."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ RETRY_S = 30.0
 
 @dataclass(slots=True)
 class ActiveJob:
-    """A job that runs, and how far it is."""
+    """A running job and its progress."""
 
     row: JobRow
     total: int | None = None
@@ -62,7 +62,7 @@ class ActiveJob:
     """Pages of documents, by the document's id."""
     writer: RunWriter | None = None
     stopped: str | None = None
-    """Why it stops early: ``cancel``, ``shutdown``, ``pages``."""
+    """Reason for stopping early: ``cancel``, ``shutdown``, ``pages``."""
     fetch: Fetch = field(default_factory=Fetch)
     """How its URLs are fetched."""
 
@@ -120,7 +120,7 @@ class Runner:
         self._later: set[asyncio.Task[None]] = set()
 
     async def load(self) -> None:
-        """Take up the unfinished jobs of earlier processes, before any is accepted: else that would be run twice."""
+        """Queue the unfinished jobs of earlier processes, before new ones are accepted: those would run twice."""
         self._waiting = {each.id: each for each in await asyncio.to_thread(self._jobs.unfinished)}
 
     async def run(self) -> None:
@@ -140,7 +140,7 @@ class Runner:
         self._wake.set()
 
     async def cancel(self, id: str) -> None:
-        """Have a job end; :meth:`run` notes it in the table when its pages in flight are finished."""
+        """Cancel a job; :meth:`run` stores its end when its pages in flight are finished."""
         await asyncio.to_thread(self._jobs.cancel, id)
         if (row := self._waiting.pop(id, None)) is not None:
             try:
@@ -177,7 +177,7 @@ class Runner:
                 await self._failed(job, error)
             except Exception as error:
                 # As after a kill: the table lists it as unfinished, and its run knows how far it is.
-                _log(error, "the state of job %s cannot be stored; it continues in %g s", id, RETRY_S)
+                _log(error, "the state of job %s cannot be stored; it will be retried in %g s", id, RETRY_S)
                 self._try_later(id)
         finally:
             self.active.pop(id, None)
@@ -307,7 +307,7 @@ class Runner:
             try:
                 row = await asyncio.to_thread(self._jobs.get, id)
             except Exception as error:
-                _log(error, "job %s cannot be read; it continues in %g s", id, RETRY_S)
+                _log(error, "job %s cannot be read; it will be retried in %g s", id, RETRY_S)
                 continue
             if row is not None and not row.has_ended:
                 self.add(row)

@@ -37,7 +37,7 @@ class JobSearch:
     Args:
         folder: Folder of the index.
         jobs: The job table.
-        results_of: What a job has produced; blocks.
+        results_of: The results of a job; blocks.
         stopped: Whether the server is shutting down.
     """
 
@@ -52,14 +52,14 @@ class JobSearch:
         self._opening = threading.Lock()
 
     async def __aenter__(self) -> Self:
-        """Index what is missing, beside everything else."""
+        """Index missing jobs in the background."""
         # One: SQLite has one writer, and jobs are indexed in the order in which they ended.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="pagemill.rest.search", initializer=_be_nice)
         self._thread.submit(self._logged, self._bring_up_to_date)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Stop. What is not indexed then is when the server starts again."""
+        """Stop. The rest is indexed at the next start of the server."""
         await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
 
     async def search(
@@ -96,7 +96,7 @@ class JobSearch:
         return await asyncio.to_thread(found)
 
     async def _drained(self) -> None:
-        """Wait a little for jobs that have just ended: who searches a collection then expects to find them."""
+        """Wait briefly for jobs that have just finished: a search then is expected to find them."""
         with contextlib.suppress(RuntimeError):  # closed
             await asyncio.wait({asyncio.wrap_future(self._thread.submit(lambda: None))}, timeout=_SETTLING_S)
 

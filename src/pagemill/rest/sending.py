@@ -1,4 +1,4 @@
-"""Jobs that arrive by any of the APIs: received, stored, waited for."""
+"""Job submission for all APIs: receive, store, wait."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Sending:
 
         Args:
             options: By key, plain JSON values.
-            collection: What it belongs to, for the search.
+            collection: Its collection, for the search.
             idempotency: The client's key: requests that repeat it make one job.
 
         Returns:
@@ -212,7 +212,7 @@ class Sending:
         return row
 
     def _digest(self, options: dict[str, Any], collection: str | None) -> bytes:
-        """What the request is: names, contents or URLs of its files, options, collection."""
+        """Digest of the request: names, contents or URLs of its files, options, collection."""
         sent: list[Any] = [options, collection]
         for each in self.documents:
             content = each.url
@@ -253,7 +253,7 @@ async def waited(server: Server, row: JobRow, remedy: str) -> JobResults:
     Args:
         server: Runs it.
         row: The job.
-        remedy: How to get them later.
+        remedy: Remedy that shows how to get them later.
 
     Raises:
         HttpError: It takes too long, or the server is stopping. The job continues.

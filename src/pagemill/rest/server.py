@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 _SWEEP_S = 300.0
 _RETRY_AFTER_S = 10
 _LEAST_FREE_BYTES = 512 * 2**20
-"""With less free space than this no job is accepted: it is for those that were."""
+"""Minimum free space for accepting jobs: it is reserved for accepted ones."""
 _JOB_EVERY_S = 0.5
 """Minimum seconds between two state events of a job that is watched."""
 _ID = re.compile("[0-9a-f]{20}")
@@ -48,7 +48,7 @@ _ID = re.compile("[0-9a-f]{20}")
 _REMOVING = "removing"
 """Marks the folder of a job that is being removed."""
 _FIRST_FILES = ("lock", "salt", "jobs", "lost+found")
-"""What a folder may hold before the table is there: a server that was killed at once has made it, or a file system."""
+"""Entries allowed in a folder without a table: created by a server that was killed early, or by a file system."""
 _BODIES_AT_ONCE = 2
 """JSON bodies with files that are in memory at once."""
 
@@ -119,7 +119,7 @@ class Server:
         self.services.stop_waiting()  # no page waits for a model server that is down
 
     async def require_ready(self) -> None:
-        """Check that the server accepts jobs, from anybody.
+        """Check that the server accepts jobs.
 
         Raises:
             UnavailableError: The server is starting or stopping, or its runner has died.
@@ -201,7 +201,7 @@ class Server:
         return job_model(row, documents, self.active(row.id))
 
     async def events(self, id: str, owner: str, after: str = "") -> AsyncIterator[tuple[str, str | None, bytes]]:
-        """What happens to a job, until it ends: kind (``page``, ``job``), id, data as JSON.
+        """Events of a job until it finishes: kind (``page``, ``job``), id, data as JSON.
 
         Events come out of the run directory, not of memory: a client that was away, or whose server was restarted,
         asks for those after the last one that it has, and misses none. Of a job that has started over it gets all.

@@ -1,4 +1,4 @@
-"""The settings of the server, and what it takes of jobs."""
+"""Settings of the server, and its limits for jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_PAGES = 999_999
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitSettings(Settings):
-    """What one job, one key and one connection may take."""
+    """Limits of one job, one key and one connection."""
 
     HEADING: ClassVar = "Limits"
     RESULTS: ClassVar = False
@@ -68,7 +68,7 @@ class LimitSettings(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionSettings(Settings):
-    """How long jobs that ended are kept, with their files."""
+    """Retention of finished jobs and their files."""
 
     HEADING: ClassVar = "Retention"
     RESULTS: ClassVar = False
@@ -89,7 +89,7 @@ class RetentionSettings(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeSettings(Settings):
-    """Where the server listens, who may use it, and where it keeps jobs."""
+    """Address, access and storage of the server."""
 
     HEADING: ClassVar = "Server"
     RESULTS: ClassVar = False

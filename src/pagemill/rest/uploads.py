@@ -49,7 +49,7 @@ class Upload:
 
 
 def document(number: int, name: str, url: str | None = None) -> JobFile:
-    """What a job keeps of a file that its client calls by a name.
+    """The stored name and document of a file with a client's name.
 
     Of the name only a suffix that pagemill knows gets into a path.
     """
@@ -149,7 +149,7 @@ class _Parts:
         }
 
     def finish(self) -> None:
-        """Wait until all is on the disk."""
+        """Wait until all files are synced to disk."""
         sync_files([self._folder / file.file for file in self.upload.files])
         sync_directory(self._folder)
 

@@ -1,4 +1,4 @@
-"""The web app: its files, under a content security policy that lets nothing else take effect.
+"""The web app: its files, under a content security policy that blocks everything else.
 
 The program is ``web/`` with the viewer of the report (``export/viewer/``): modules and styles as they are, no build.
 The files are public; what they show they ask the server for, with the key that the user enters.

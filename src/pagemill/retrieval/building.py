@@ -103,7 +103,7 @@ class PageChanges:
         connection: The index, opened for writing.
         reader: The run.
         run: Its name in the index.
-        owner: Who may find its pages.
+        owner: Owner, who may find its pages.
         collection: The collection that it is part of.
     """
 

@@ -104,7 +104,7 @@ def open_for_reading(path: Path) -> Database:
 
 
 def rebuilt_if_damaged(path: Path, work: Callable[[], T]) -> T:
-    """Do something with an index; where it turns out to be damaged, delete it and do it once more, with a new one."""
+    """Run a call on an index; if the index is damaged, delete it and run the call again on a new one."""
     try:
         return work()
     except sqlite3.DatabaseError as error:

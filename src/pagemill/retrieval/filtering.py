@@ -21,7 +21,7 @@ _GLOB = "replace(value, '[!', '[^')"
 
 
 class Allowed(NamedTuple):
-    """What the filters admit; None without a restriction."""
+    """Pages and regions that pass the filters; None without a restriction."""
 
     pages: NDArray[np.int64] | None
     """By page number: the same number, 0 if it may not be found."""

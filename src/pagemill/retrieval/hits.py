@@ -27,7 +27,7 @@ class IndexPart(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which pages and regions may be found; all given filters must match."""
+    """Filters for pages and regions; all of them must match."""
 
     documents: tuple[str, ...] = ()
     """Patterns of document ids (``*``, ``?``, ``[...]``), any of which must match."""

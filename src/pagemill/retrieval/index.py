@@ -79,7 +79,7 @@ class PageIndex(ABC):
             query: Words to look for; None to search by vectors alone.
             vectors: The query as a vector, for each part of vectors to search.
             parts: Parts to search; None for all that the query fits.
-            filters: Which pages and regions may be found.
+            filters: Filters for pages and regions.
             top: The most pages to return, up to ``DEPTH``.
 
         Raises:
@@ -206,7 +206,7 @@ class SearchIndex(PageIndex, ExitStack):
 
     @property
     def behind(self) -> str | None:
-        """Why the index was not up to date when it was opened; None if it was."""
+        """The reason that the index was out of date when it was opened; None if it was current."""
         if not self._stamp:
             return "the index is incomplete: indexing was interrupted, or is still running"
         return None if self._is_current else "pages were parsed after the index was made"

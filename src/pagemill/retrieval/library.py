@@ -78,7 +78,7 @@ class Library:
     """An index of many runs. One thread may write while others search.
 
     Args:
-        folder: Where it is stored; made when it is missing. What is damaged there, or of another version, is deleted.
+        folder: Its folder; created if missing. Damaged files and those of other versions are deleted.
 
     Raises:
         OutputError: It cannot be written.
@@ -117,7 +117,7 @@ class Library:
         Args:
             run: Its name in the library, without ``/``.
             reader: The run, open for reading.
-            owner: Who may find its pages.
+            owner: Owner, who may find its pages.
             collection: The collection that it is part of.
             stamp: Kept with the run, so that the caller knows whether it has to be put again.
             stopped: Asked between two transactions whether to leave the rest for the next call.
@@ -174,7 +174,7 @@ class Library:
             return _Scope(view, owner, collection, run, languages).search(query, vectors=vectors, top=top)
 
     def _fit(self) -> None:
-        """Count again how rare n-grams are, if the library has grown or shrunk a lot."""
+        """Recompute the rarity of n-grams, if the library has grown or shrunk much."""
         with self._reading() as view:
             pages = view.one("SELECT count(*) FROM pages")
             counted = self._counted()

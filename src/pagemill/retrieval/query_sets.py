@@ -119,7 +119,7 @@ def as_query(number: int, fields: dict[str, Any]) -> Query:
 
 @contextlib.contextmanager
 def input_errors(name: str, path: Path, remedy: str) -> Iterator[None]:
-    """What is wrong with a file of queries, as an error of the input; one that is too large is not read."""
+    """Convert errors in a file of queries to input errors; a file that is too large is not read."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise InputError(f"{name} is larger than {MAX_BYTES:,} bytes", remedy="Split it.")

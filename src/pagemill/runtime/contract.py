@@ -42,7 +42,7 @@ def engine_error(name: str, error: BaseException) -> PagemillError:
     """What an engine's exception means for the page: our own stay as they are, others get the engine's name.
 
     Args:
-        name: What the engine is called, as in ``the layout engine 'onnx'``.
+        name: Name of the engine, as in ``the layout engine 'onnx'``.
         error: The exception.
     """
     if isinstance(error, PagemillError):  # of a model that does not fit into memory, too: its remedy is its own
@@ -60,7 +60,7 @@ def checked(name: str, check: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
     """Call one of the checks below; what it raises becomes an EngineError.
 
     Args:
-        name: What the engine is called.
+        name: Name of the engine.
         check: The check.
         *args: Its arguments.
         **kwargs: Its keyword arguments.
@@ -75,8 +75,8 @@ def checked_regions(page: Pixels, regions: list[DetectedRegion]) -> list[Detecte
     """Check what a layout engine found on a page; boxes that stick out of it a little are clipped.
 
     Args:
-        page: What it was given, shape (height, width, 3).
-        regions: What it gave.
+        page: The page that it received, shape (height, width, 3).
+        regions: The regions that it returned.
     """
     height, width = page.shape[:2]
     return [_checked_region(region, width, height) for region in _typed(regions, list[DetectedRegion])]

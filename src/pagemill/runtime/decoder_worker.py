@@ -87,7 +87,7 @@ def main() -> None:
 
 
 def work(parent: int, memory: int) -> None:
-    """Answer requests from standard input until nobody asks any more.
+    """Answer requests from standard input until it is closed.
 
     Args:
         parent: Process id of the parent.

@@ -134,7 +134,7 @@ class DecodingProcess:
             raise WorkerCrashError(f"a decoding process returned an invalid response: {error}") from error
 
     def _crash(self) -> WorkerCrashError:
-        """The error for a process that closed its output: it is about to end by itself, if it did not already."""
+        """The error for a process that closed its output: it exits on its own."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_TIMEOUT_S)
         self.kill()
@@ -216,7 +216,7 @@ class DecodingService:
 
     Args:
         workers: Most worker processes; each is started when the ones there are busy, and have been for a while.
-        threads: Where images are decoded; two threads of its own by default.
+        threads: Threads for decoding images; two of its own by default.
         timeout_s: Limit of CPU time for one page or one opening, in seconds.
         memory: Address space of a worker in bytes (Linux).
         command: Starts a worker; pagemill's own by default.

@@ -1,4 +1,4 @@
-"""The describing service of a run: what it does wrong costs an element its description, and nothing else."""
+"""The describing service of a run: its failures cost an element its description, and nothing else."""
 
 from __future__ import annotations
 

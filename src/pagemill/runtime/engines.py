@@ -1,4 +1,4 @@
-"""Engines by name: entry points, so that a third party adds one without touching this tree."""
+"""Engines by name, from entry points: third parties add their own."""
 
 from __future__ import annotations
 

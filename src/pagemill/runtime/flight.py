@@ -128,14 +128,14 @@ class FlightControl:
         self._waiting: list[_Waiting] = []
 
     def unbound(self) -> None:
-        """Let the number of pages alone be bounded."""
+        """Bound only the number of pages."""
         self.max_bytes, self._max_with_pixels, self._enough_requests = sys.maxsize, math.inf, math.inf
 
     async def enter(self, estimated_bytes: int, share: Share | None = None) -> Ticket:
         """Wait until the page fits and no other one is to go first, then count it in.
 
         Args:
-            estimated_bytes: What it will hold.
+            estimated_bytes: Estimated bytes of the page.
             share: Share that the page belongs to, where several streams use one control.
         """
         waiting = _Waiting(share or Share())
@@ -153,7 +153,7 @@ class FlightControl:
             self.changed.set()
 
     async def empty(self) -> None:
-        """Wait until no page is in flight; nobody else may be waiting to enter."""
+        """Wait until no page is in flight; no other caller may be waiting to enter."""
         while self.tickets:
             self.changed.clear()
             await self.changed.wait()
@@ -196,10 +196,10 @@ class Ticket:
         self.shrink(0)
 
     def pixels_gone(self, *, kept_bytes: int, requests: int) -> None:
-        """The page has let its pixels go, and waits for answers.
+        """The page has released its pixels, and waits for answers.
 
         Args:
-            kept_bytes: What is kept of it: crops, prepared requests.
+            kept_bytes: Bytes that are kept of it: crops, prepared requests.
             requests: Answers that it waits for; :meth:`request_ended` is to follow for each.
         """
         self.has_pixels = False
@@ -218,7 +218,7 @@ class Ticket:
         self._flight.changed.set()
 
     def leave(self) -> None:
-        """Count the page out, with whatever it still holds."""
+        """Remove the page, with everything that it still holds."""
         if self in self._flight.tickets:
             self._flight.tickets.remove(self)
             self.share.add(-1)

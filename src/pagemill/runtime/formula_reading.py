@@ -15,14 +15,14 @@ from pagemill.runtime.once import Once
 from pagemill.runtime.threads import ComputeThreads
 
 _OWN = "formulanet"
-"""The embedded engine comes last: one that somebody installed is meant to be used."""
+"""The embedded engine comes last: an installed one is preferred."""
 
 
 class FormulaReading:
     """Reads crops of formulas with one engine, which loads on first use.
 
     Args:
-        threads: Where the engine computes.
+        threads: Threads on which the engine computes.
         lanes: Calls of the engine that may run at once.
     """
 

@@ -1,4 +1,4 @@
-"""Microbatching: many coroutines hand in single items, a model sees batches."""
+"""Microbatching: coroutines submit single items, the model computes batches."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class MicroBatcher(Generic[Item, Answer]):
 
     Args:
         call: Computes the answers of a batch, one an item, in order. Runs on ``threads``.
-        name: What is called, for messages: ``the layout engine 'onnx'``.
-        threads: Where ``call`` runs.
+        name: Name for messages: ``the layout engine 'onnx'``.
+        threads: Threads on which ``call`` runs.
         max_batch: Most items in a call.
         concurrency: Calls that may run at once.
         size: Size of an item; by default only the order of pages counts.
@@ -115,7 +115,7 @@ class MicroBatcher(Generic[Item, Answer]):
                 answers.pop().cancel()  # a no-op for those that are done; the others are dropped from their batch
 
     async def close(self) -> None:
-        """Drop what is waiting, wait for the calls that run, but for those that hang, and free the model."""
+        """Drop waiting items, wait for running calls except those that hang, and free the model."""
         for answer in self._pending:
             answer.cancel()
         self._changed.set()
@@ -161,7 +161,7 @@ class MicroBatcher(Generic[Item, Answer]):
         return [(answer, self._pending.pop(answer)) for answer in nearest[: self.limit]]
 
     async def _compute(self, batch: _Batch[Answer, Item]) -> None:
-        """Have all items of a batch answered, in as many calls as it takes."""
+        """Compute all items of a batch, in as many calls as needed."""
         left = [(answer, item) for answer, item in batch if not answer.done()]
         if left:
             first, rest = left[: self.limit], left[self.limit :]

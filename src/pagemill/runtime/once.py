@@ -1,4 +1,4 @@
-"""Loading a thing once, on first use, for many coroutines."""
+"""Load an object once, on first use, for many coroutines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Thing = TypeVar("Thing")
 
 
 class Once(Generic[Thing]):
-    """Makes a thing on first use; all who ask meanwhile wait for the same one, and share its failure.
+    """Creates an object on first use; concurrent callers wait for the same one, and share its failure.
 
     A call after a failure retries: memory may be free by then. A page that gives up waiting does not
     stop the making.
@@ -50,14 +50,14 @@ class Once(Generic[Thing]):
 
     @property
     def made(self) -> Thing | None:
-        """The thing where it exists already."""
+        """The object, if it exists already."""
         task = self._task
         if task is None or not task.done() or task.cancelled() or task.exception():
             return None
         return task.result()
 
     async def close(self) -> None:
-        """Stop making it, if that is going on, or dispose of it."""
+        """Cancel its creation, or dispose of it."""
         if self._task is not None and not self._task.done():
             await cancelled(self._task)
         if self._dispose and self.made is not None:

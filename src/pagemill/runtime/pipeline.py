@@ -37,7 +37,7 @@ class Pipeline:
     """
 
     is_remote: ClassVar = False
-    """Pages are parsed in other processes: they have no part in the death of this one."""
+    """Pages are parsed in other processes and cannot cause the death of this one."""
 
     def __init__(self, services: Services, share: Share | None = None) -> None:
         self.services = services
@@ -77,8 +77,8 @@ class Pipeline:
 
         Args:
             inputs: Inputs, see :class:`pagemill.sources.stream.InputStream`.
-            options: What to take of them.
-            catalogue: What is known of the inputs from earlier runs; None for a stream on its own.
+            options: Which pages to use.
+            catalogue: Known inputs of earlier runs; None for a stream on its own.
             journal: Told about attempts before they begin and when they end badly.
             answers: Where descriptions are kept as they arrive; None for this process alone.
             max_attempts: Most attempts of a page that fails for a cause that may be gone next time (a crash, a time
@@ -96,7 +96,7 @@ class Pipeline:
                 yield page
 
     def stop_admitting(self) -> None:
-        """Let the stream end early: no page is started any more, those in flight come out, postponed ones are left.
+        """End the stream early: pages in flight are finished, no others are started, postponed ones are left.
 
         A page in flight that waits for a server that is not there is left as well.
         """
@@ -137,7 +137,7 @@ class Pipeline:
 
 
 def _return_memory() -> None:
-    """Have the C library give what it holds of freed memory back to the system, where it is one that can (glibc).
+    """Return freed memory of the C library to the system (glibc only).
 
     It keeps blocks of up to 32 MB by itself, in an arena for each thread: after some large pages that is gigabytes.
     """

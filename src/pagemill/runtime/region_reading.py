@@ -31,8 +31,8 @@ async def load_reader(settings: RecognitionSettings, threads: ComputeThreads) ->
     """Load the region engine of a run.
 
     Args:
-        settings: Which engine, and what it is given.
-        threads: Where it is loaded.
+        settings: The engine and its settings.
+        threads: Threads on which it is loaded.
 
     Raises:
         PagemillError: It cannot be loaded; its class gives the cause.
@@ -127,7 +127,7 @@ class CheckedReader(RegionReader):
         return self._served_model if known is None else known or None
 
     async def check(self) -> None:
-        """Find out now what would fail for every region."""
+        """Detect errors early that would affect every region."""
         with tracing.stage(tracing.LOAD):
             await self._engine.check()
 
@@ -171,7 +171,7 @@ class CheckedReader(RegionReader):
     async def _answer(
         self, reading: Awaitable[Answer], check: Callable[[Answer], Answer], unread: Callable[..., Answer]
     ) -> Answer:
-        """Wait for an answer, but not for ever: a page would never end."""
+        """Wait for an answer within a time limit: a page must end."""
         try:
             # Batches in this process are spans of their own thread.
             with nullcontext() if self._batching.used else tracing.span("request", "servers"):

@@ -80,7 +80,7 @@ class Staged(Schedule):
         self._batch = _Batch()
 
     def bound(self, flight: FlightControl) -> None:
-        """A batch is in flight as a whole, whatever it weighs: one that did not fit would never be complete."""
+        """A batch is in flight as a whole, whatever its size: one that did not fit would never be complete."""
         flight.max_pages = self._size
         flight.unbound()
         self._flight = flight

@@ -63,9 +63,9 @@ class Services:
     An async context manager: engines load on first use, everything is closed at the end.
 
     Args:
-        settings: What decides about results.
-        runtime: What decides about speed and memory.
-        layout: Which layout engine finds regions.
+        settings: Settings that change results.
+        runtime: Settings that change speed and memory.
+        layout: The layout engine.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Services:
         return services
 
     async def share(self) -> None:
-        """Make what streams on borrowed services share, so that the first one does not wait for it."""
+        """Create what streams on borrowed services share, so that the first one need not wait."""
         self.flight = await self.flight_control()
         if self.settings.recognition.asked is None:
             await self._layout.get()
@@ -179,7 +179,7 @@ class Services:
         self._own = (self._layout, self._tables, self._reader, self._describer)
 
     async def prepare(self) -> None:
-        """Find out now what would otherwise fail on every page.
+        """Detect errors early that would affect every page.
 
         Raises:
             LanguageError: No installed engine reads a language that was asked for.
@@ -222,7 +222,7 @@ class Services:
 
     @property
     def described(self) -> DescribeCounts | None:
-        """What the second pass did; None where there is none."""
+        """Counts of the second pass; None without one."""
         describer = self._describer.made
         return None if describer is None else describer.counts
 

@@ -1,4 +1,4 @@
-"""The stream of pages: admit, parse, try again alone what went wrong in company, hand over as they finish."""
+"""The stream of pages: admit, parse, retry failures in isolation, yield as they finish."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ UNKNOWN_PAGE_BYTES = 32 * 2**20
 """Estimate for a page whose size the source does not know: A4 at 200 dpi (2480x1754 RGB is 13 MB) with its copies."""
 
 _REFERENCE_BYTES = 2048
-"""What a page reference takes beside its payload, about: names, identity, metadata."""
+"""Approximate size of a page reference without its payload: names, identity, metadata."""
 
 
 class Journal(Protocol):
-    """Told what happens to pages before they end, so that the next process knows when this one is killed."""
+    """Records the progress of pages, for the next process if this one is killed."""
 
     async def started(self, ref: PageRef, *, alone: bool) -> None:
-        """An attempt is about to begin; ``alone`` when no other page is in flight."""
+        """An attempt starts; ``alone`` if no other page is in flight."""
 
     async def postponed(self, page: ParsedPage) -> None:
-        """An attempt ended badly, and the page will be tried again, alone."""
+        """An attempt failed; the page will be retried in isolation."""
 
     async def unopened(self, page: ParsedPage) -> ParsedPage:
         """The source of a page that was started cannot be opened; returns the page that stands for the source."""
@@ -48,7 +48,7 @@ class EndedPages(Protocol):
         """Yield each page once, in no particular order. To be called once."""
 
     def stop_admitting(self) -> None:
-        """Let the stream end when the pages in flight have landed."""
+        """End the stream when the pages in flight are finished."""
 
     async def close(self) -> None:
         """End the stream at once, as leaving the loop over it does. Idempotent."""
@@ -108,7 +108,7 @@ class PageStream:
         self._failure: Exception | None = None
 
     def stop_admitting(self) -> None:
-        """Close the source and let the stream end when the pages in flight have landed; postponed ones do not run."""
+        """Close the source and end the stream when the pages in flight are finished; postponed ones do not run."""
         self._stopped = True
         if self._admitting is not None:
             self._admitting.cancel()

@@ -24,7 +24,7 @@ from pagemill.processes import die_with_parent, exit_reason, out_of_memory_kills
 RECYCLE = 75
 """Exit status of a worker that asks for a fresh process in its place (EX_TEMPFAIL of sysexits.h)."""
 IDLE_DEATHS = 3
-"""Deaths in a row with no page in flight, and none ended in between, after which nobody tries again."""
+"""Consecutive deaths without a page in flight or finished after which the run is given up."""
 BUSY_DEATHS = 10
 """The same with pages in flight: each death costs them an attempt, so that the next worker continues with others."""
 FOREIGN_KILLS = 3
@@ -55,13 +55,13 @@ class Vitals(ctypes.Structure):
     opened: int
     """Whether some worker has opened the output directory: it holds this run then, and none before it."""
     hung: int
-    """Whether a computation has hung in some life."""
+    """Whether a computation has hung in any worker."""
     in_flight: int
     """Pages that are being parsed."""
     beats: int
     """Signs of life of this worker. From the first one on, silence means that it hangs."""
     orderly: int
-    """Whether the worker ended of its own will. An exit status without this is a death: a library may call exit()."""
+    """Whether the worker exited on purpose. An exit status without this is a death: a library may call exit()."""
     _fields_ = [(name, ctypes.c_uint64) for name in __annotations__]
 
     @property
@@ -84,7 +84,7 @@ class Life:
     """A parent restarts the worker when it exits with ``RECYCLE``."""
 
     async def beat(self) -> NoReturn:
-        """Send heartbeats until the task is cancelled; they do no harm where nobody supervises."""
+        """Send heartbeats until the task is cancelled; harmless without a supervisor."""
         import asyncio  # the light parent does without
 
         while True:
@@ -155,7 +155,7 @@ def _print_notice(message: str) -> None:
 
 
 class _Parent:
-    """Forks workers, waits for them, and passes signals on while it is entered."""
+    """Forks workers, waits for them, and forwards signals while it is entered."""
 
     def __init__(self, vitals: Vitals, silence_s: float) -> None:
         self.requests = 0
@@ -240,7 +240,7 @@ class _Parent:
                 os.kill(self._worker, number)
 
     def _check(self, number: int, frame: FrameType | None) -> None:
-        """End a worker that gives no sign of life, or that does not end at a second signal.
+        """Kill a worker without heartbeats, or one that ignores a second signal.
 
         Checks are counted, not seconds: the machine may sleep, and the whole job may be stopped for a while.
         """
@@ -276,7 +276,7 @@ class _Parent:
 
 
 def _work(work: Callable[[Life], int], life: Life) -> NoReturn:
-    """Work, tidy up, and leave without waiting for threads, which may hang for ever."""
+    """Work, clean up, and exit without waiting for threads, which may hang forever."""
     status: int = ExitCode.INTERNAL
     try:
         status = work(life)

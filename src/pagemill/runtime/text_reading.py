@@ -24,7 +24,7 @@ R = TypeVar("R")
 PRIMARY = "rapidocr"
 """The engine that reads every line first: the fastest for the scripts it covers."""
 _LAST = "tesseract"
-"""The engine for what no other reads: one that somebody installed is meant to be used."""
+"""The fallback engine: an installed one is preferred."""
 
 
 class TextReading:
@@ -33,7 +33,7 @@ class TextReading:
     Implements :class:`pagemill.recognition.reader.ReadingServices`.
 
     Args:
-        threads: Where the engines compute.
+        threads: Threads on which the engines compute.
         lanes: Calls of one engine that may run at once.
     """
 

@@ -1,4 +1,4 @@
-"""Computing threads that nothing can block for ever: one that hangs is left behind, and another takes its place."""
+"""Computing threads that cannot be blocked forever: one that hangs is abandoned and replaced."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 STUCK_AFTER_S = 10.0
-"""A call that still runs this long after nobody waits for it any more hangs; honest calls take a second or two."""
+"""A call that runs this long after it was given up hangs; normal calls take a second or two."""
 
 
 _here = threading.local()
 
 
 def unwanted() -> bool:
-    """Whether the call that this thread runs was given up: nobody waits for its answer any more."""
+    """Whether the call on this thread was given up, so that its answer is no longer needed."""
     call: Call[Any] | None = getattr(_here, "call", None)
     return call is not None and call.given_up
 
@@ -103,7 +103,7 @@ class ComputeThreads:
         self._calls: set[Call[Any]] = set()  # without an answer yet
 
     async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call a function on a thread; a caller that is cancelled gives the call up."""
+        """Call a function on a thread; cancelling the caller gives the call up."""
         call = self.start(functools.partial(function, *args, **kwargs))
         try:
             return await asyncio.shield(call.answer)
@@ -148,7 +148,7 @@ class ComputeThreads:
             await asyncio.wait(answers)
 
     async def close(self) -> None:
-        """Give up what is in flight and end the threads, but for those that hang."""
+        """Give up calls in flight and end the threads, except those that hang."""
         for call in self._calls:
             self.give_up(call)
         await self.drained()

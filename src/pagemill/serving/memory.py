@@ -32,7 +32,7 @@ key and value, gated layer: 78,000 values, 51 per unit of width), the text model
 32-bit copies and the allocator.
 """
 FP8_SHARE = 0.55
-"""Size of weights quantised at load, as a share of their 16-bit size: embeddings, head and norms stay in 16 bits.
+"""Size of weights quantized at load, as a share of their 16-bit size: embeddings, head and norms stay in 16 bits.
 
 Gives the 1.36 GiB that were reported for GLM-OCR's 2.66 GB.
 """

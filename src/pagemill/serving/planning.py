@@ -27,7 +27,7 @@ from pagemill.serving.memory import (
 )
 
 MIN_LEFT_GIB = 1.5
-"""Less than this outside vLLM's share is too little for the layout model beside it: an estimate."""
+"""Minimum memory outside vLLM's share for the layout model: an estimate."""
 
 
 @dataclass(frozen=True, slots=True)

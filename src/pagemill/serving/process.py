@@ -119,7 +119,7 @@ def read_tail(log: Path, lines: int, *, since: int = 0) -> list[str]:
 
     Args:
         log: The file.
-        lines: How many at most.
+        lines: Maximum number of lines.
         since: Bytes at its start that were written before the last restart.
     """
     # Bounded, as a server may print one endless line; the few lines that are shown fit in it.

@@ -64,7 +64,7 @@ def prepare(options: ServingOptions, *, dry: bool = False) -> Serving:
     """Prepare servers: find the model and vLLM, make the plan and the commands. Starts nothing; creates the log folder.
 
     Args:
-        options: What to serve, and how.
+        options: The model to serve, and its options.
         dry: Only show the commands, perhaps for another machine. What this one lacks (vLLM, the model, accelerators,
             the address to listen on) is listed in :attr:`Serving.lacking` instead of raised, and no folder is created.
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 FIRST_PORT = 8000
-"""Where the first server listens unless a port is asked for or this one is taken; the next ones follow it."""
+"""Default port of the first server, unless it is taken; further servers use the following ones."""
 HOST = "127.0.0.1"
 
 
@@ -48,7 +48,7 @@ class What(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a server."""
+    """An event of a server."""
 
     what: What
     url: str

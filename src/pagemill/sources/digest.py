@@ -49,7 +49,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     keep: object = None
     """Owner of a temporary file that holds the content."""
     known: KnownSource = msgspec.field(default_factory=KnownSource)
-    """What the catalogue knows of it, once registered."""
+    """The catalogue's entry, once registered."""
     error: PagemillError | None = None
     """Error of a file that cannot be read at all."""
     skip: str | None = None

@@ -54,7 +54,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SkippedFiles:
-    """What is skipped in folders: files of other kinds, counted by suffix, and linked folders."""
+    """Skipped files of folders, counted by suffix, and linked folders."""
 
     def __init__(self) -> None:
         self.by_suffix: Counter[str] = Counter()

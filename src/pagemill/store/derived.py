@@ -223,7 +223,7 @@ def is_complete(run: RunDatabase, *, report: bool) -> bool:
 
     Args:
         run: The run.
-        report: Whether a report is one of them.
+        report: Whether a report is included.
 
     Raises:
         OutputError: The directory cannot be read.

@@ -1,4 +1,4 @@
-"""What an output directory holds, judging by its files, without opening a database."""
+"""The content of an output directory, judging by its files, without opening a database."""
 
 from __future__ import annotations
 

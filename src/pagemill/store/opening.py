@@ -36,7 +36,7 @@ _START = "Leave out --resume=required and --retry-failed to start one."
 
 
 class OpenMode(Enum):
-    """What to do with what an output directory holds."""
+    """How to treat the content of an output directory."""
 
     AUTO = "auto"
     """Resume a run with the same settings; start one if there is none."""
@@ -74,7 +74,7 @@ def inspected(out: Path, *, identity: Mapping[str, Any], mode: OpenMode) -> Iter
     Args:
         out: The directory; it need not exist.
         identity: The settings that change results, as far as they are known.
-        mode: What to do with what the directory holds.
+        mode: How to treat the content of the directory.
 
     Yields:
         The database; None if there is no intact run to resume, so that there is work left.
@@ -113,7 +113,7 @@ def open_run(
         out: The directory.
         identity: The settings that change results.
         settings: See :meth:`RunDatabase.start_session`.
-        mode: What to do with what the directory holds.
+        mode: How to treat the content of the directory.
 
     Returns:
         The database, and whether the last process of the run was killed.

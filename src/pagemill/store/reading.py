@@ -176,16 +176,16 @@ class RunReader(Database):
         }
 
     def rows(self, where: str = "TRUE", parameters: Sequence[Any] = ()) -> Iterator[PageRow]:
-        """What the database knows of each page, by source and page.
+        """State of each page, by source and page.
 
         Args:
-            where: Which ones: an SQL condition on the table ``pages``, called ``p``; never made of untrusted text.
+            where: SQL condition on the table ``pages``, called ``p``; never made of untrusted text.
             parameters: For the question marks in it.
         """
         return map(page_row, self.each(f"{PAGE_ROWS} WHERE {where} ORDER BY p.source, p.page", parameters))
 
     def row(self, key: PageKey) -> PageRow | None:
-        """What is known of a page."""
+        """State of a page."""
         where = "s.digest = ? AND s.copy = ? AND p.page = ?"
         rows = self.query(f"{PAGE_ROWS} WHERE {where}", (bytes.fromhex(key.digest), key.copy, key.page))
         return page_row(rows[0]) if rows else None

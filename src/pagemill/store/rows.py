@@ -52,7 +52,7 @@ class Place(NamedTuple):
 
 
 class PageRow(NamedTuple):
-    """Everything that the database has of a page, without its record."""
+    """A page in the database, without its record."""
 
     key: PageKey
     state: PageState

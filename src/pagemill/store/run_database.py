@@ -274,7 +274,7 @@ class RunDatabase(RunReader):
             )
 
     def derived(self, name: str) -> tuple[int, int]:
-        """The last record in a derived file, and the size of the file up to it; size -1 if it must be rewritten."""
+        """The last record in a derived file, and the file size up to it; -1 if the file must be rewritten."""
         rows = self.query("SELECT record, bytes FROM derived WHERE name = ?", (name,))
         return rows[0] if rows else (0, -1)
 

@@ -45,7 +45,7 @@ _DROPPED_TOGETHER = 10_000
 
 
 class RunDirectory:
-    """Everything that a run writes, and its knowledge of earlier invocations.
+    """The files of a run, and the state of earlier invocations.
 
     Methods that write are called from one thread at a time; the catalogue from any. Memory grows with the pages in
     flight or postponed and with sources that do not open, not with the pages of the run.
@@ -96,9 +96,9 @@ class RunDirectory:
             identity: Plain JSON values: the settings that change results. A run is only resumed with the same ones.
             settings: Plain JSON values that describe the run, kept in ``run.json``. No secrets. None only brings
                 derived files up to date.
-            mode: What to do with a run that is there.
+            mode: How to treat an existing run.
             retry_failed: Retry failed pages.
-            death: How the last process that had the directory open died, if its parent saw it, such as ``SIGSEGV``.
+            death: Death of the last process that had the directory open, if its parent saw it, such as ``SIGSEGV``.
             task: Task of this process other than parsing, shown by ``pagemill status``.
 
         Raises:

@@ -11,7 +11,7 @@ from pagemill.config.python_words import in_python
         ("Take the layer (--text-layer always), or not.", 'Take the layer (text_layer="always"), or not.'),
         ("--threads 1 needs the least.", "threads=1 needs the least."),
         ("Read it with --recognition-engine vlm.", 'Read it with recognition=RecognitionSettings(engine="vlm").'),
-        ("Pass one with --server URL.", 'Name one with recognition=RecognitionSettings(servers=["URL"]).'),
+        ("Pass one with --server URL.", 'Pass one with recognition=RecognitionSettings(servers=["URL"]).'),
         ("Say --describe figures,tables.", 'Say describing=DescribeSettings(kinds=["figures", "tables"]).'),
         (
             "Use --recognition-device cpu.",

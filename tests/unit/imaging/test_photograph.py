@@ -118,6 +118,12 @@ def test_a_line_that_is_lit_evenly_stays_as_it_is():
     assert line_evenly_lit(line) is line
 
 
+def test_a_line_of_light_letters_on_dark_paper_stays_as_it_is():
+    line = np.full((36, 600, 3), (20, 40, 110), np.uint8)
+    line[8:28, 20:300:9] = 245  # else the paper beyond them would become white
+    assert line_evenly_lit(line) is line
+
+
 def of_a_display(depth: float) -> np.ndarray:
     """A page whose red, green and blue ripple, each a third of a wave after the other."""
     pixels = page(225).astype(np.float64)

@@ -56,6 +56,20 @@ def test_a_chart_keeps_the_labels_inside_it() -> None:
     assert labels(regions) == [Label.CHART, Label.TEXT]
 
 
+@pytest.mark.parametrize(("panel", "is_figure"), [("filled", False), ("outlined", True), ("two", True)])
+def test_text_on_a_coloured_panel_is_no_figure(panel: str, is_figure: bool) -> None:
+    pixels = np.full((1400, 1000, 3), (214, 232, 220), np.uint8)
+    pixels[420:560, 120:480] = (190, 40, 45)
+    if panel == "outlined":
+        pixels[425:555, 125:475] = (214, 232, 220)
+    if panel == "two":
+        pixels[420:560, 520:680] = (190, 40, 45)
+    lines = text(140, 420, 440, 2, pitch=50)
+    found = complete_regions([region(Label.IMAGE, 100, 400, 700, 600)], lines, pixels)
+    assert (Label.IMAGE in labels(found)) is is_figure
+    assert homes(found, lines) == [1, 1]
+
+
 def test_a_figure_keeps_what_is_no_text_of_it() -> None:
     pixels = np.full((1400, 1000, 3), 255, np.uint8)
     pixels[120:380, 150:650] = 90

@@ -152,6 +152,11 @@ def test_a_formula_that_is_a_table_is_a_table():
     cells[0][140:142, 100:700] = 0  # a rule below the head
     assert analyse._as_table(seen, *cells).label is Label.TABLE
     assert analyse._as_table(replace(seen, label=Label.IMAGE), *cells).label is Label.IMAGE
+    # On a photograph what is left of a shadow is not drawn.
+    shadow = np.interp(np.arange(cells[0].shape[1]), (300, 700), (1.0, 0.5))[:, None]
+    shaded = (cells[0] * shadow).astype(np.uint8), cells[1]
+    assert analyse._as_table(seen, *shaded) is seen
+    assert analyse._as_table(seen, *shaded, photographed=True).label is Label.TABLE
     # Letters and signs are a matrix, and a drawing is a drawing.
     assert analyse._as_table(seen, *page("a", "0", "+")) is seen
     cv2.circle(cells[0], (400, 200), 90, (0, 0, 0), 4)

@@ -333,10 +333,11 @@ async def test_a_page_whose_text_is_not_to_be_relied_upon_is_not_done_without_a_
 @pytest.mark.parametrize(("handwritten", "category"), [(1, "low_confidence"), (3, "poorly_read")])
 async def test_handwriting_is_named_as_such(handwritten, category):
     lines = [TextLine(text="CUCLIU", box=(2.0, 2.0 + y, 30.0, 10.0 + y), engine="e") for y in (0.0, 10.0, 20.0)]
-    read = ReadPage(lines=lines, quality=0.5, handwritten=handwritten)
+    read = ReadPage(lines=lines, quality=0.5, handwritten=tuple(line.box for line in lines[:handwritten]))
     page = await parse_page(REF, Services(read=read), ParseSettings())
     (error,) = page.record.errors
     assert error.category == category and "handwritten" in error.message
+    assert error.region == (0 if handwritten == 1 else None)
 
 
 @pytest.mark.parametrize(

@@ -114,3 +114,10 @@ def test_an_initial_that_is_a_word_stands_apart_and_may_overlap_its_rows(initial
     rows = rows_of(lines)
     assert rows[0].text == first
     assert rows[1].box[0] == 100
+
+
+def test_a_large_initial_beside_a_line_without_text_is_no_error():
+    places = [("A", 0, 0, 60, 60), (" ", 70, 0, 300, 20)]
+    places += [("the mill turns", left, top, 300, top + 20) for left, top in ((70, 22), (70, 44), (0, 66))]
+    rows = rows_of([TextLine(text=text, box=tuple(box)) for text, *box in places])
+    assert "A" in "".join(row.text for row in rows)

@@ -88,3 +88,15 @@ def test_turning_there_and_back_changes_nothing(tops, degrees):
     size = (HEIGHT, WIDTH) if degrees % 180 else (WIDTH, HEIGHT)
     for line, back in zip(lines, turned_lines(there, -degrees, *size), strict=True):
         assert back.box == pytest.approx(line.box, abs=0.11)
+
+
+def test_a_page_in_columns_of_upright_characters_is_laid_on_its_side():
+    columns = [TextLine(text="縦に書いた文字", box=(x, 100, x + 20, 240)) for x in range(100, 300, 30)]
+    heading = TextLine(text="横の見出し", box=(100, 40, 300, 70))
+    page = DecodedPage(pixels=np.full((400, 500, 3), 255, np.uint8))
+    laid = level_page(page, [*columns, heading], [], turned=None)
+    assert laid.rotation == 270
+    assert laid.upright.size == (400, 500)
+    assert [line.polygon is None for line in laid.lines] == [*[True] * 7, False]
+    assert laid.lines[0].box == (100, 380, 240, 400)
+    assert abs(direction(laid.lines[-1])) == 90

@@ -37,6 +37,25 @@ def test_merged_lines_between_parted_ones_are_cut():
     assert all(line.polygon[1][0] < 316 or line.polygon[0][0] > 290 for line in cut)
 
 
+def justified(row: int, spaces: list[int]) -> tuple[np.ndarray, list[DetectedLine]]:
+    """Two columns, and a line across both with spaces of 16 pixels, one of them in the gutter."""
+    page, found = page_and_lines(8, merged={row})
+    y = 20 + 40 * row
+    page[y : y + 30] = 255
+    page[y + 8 : y + 22, 20:600] = 0
+    for left in (*spaces, 300):
+        page[y : y + 30, left : left + 16] = 255
+    return page, found
+
+
+def test_a_justified_line_is_not_cut_on_a_photograph_at_a_space_that_stands_in_a_gutter():
+    page, found = justified(4, [80, 160, 230, 380, 460])
+    assert len(cut_at_gutters(page, found)) == len(found) + 2  # the space before it, too
+    assert cut_at_gutters(page, found, bends=True) == found
+    page, found = page_and_lines(8, merged={2, 3, 5})  # no other blank is so wide
+    assert len(cut_at_gutters(page, found, bends=True)) == 16
+
+
 def test_a_line_with_ink_in_the_gutter_stays_whole():
     page, found = page_and_lines(12, merged={6}, inked_at=6)
     assert cut_at_gutters(page, found) == found

@@ -9,6 +9,7 @@ import pytest
 from pagemill.errors import LanguageError
 from pagemill.recognition import reader
 from pagemill.recognition.base import DetectedLine, RecognizedText
+from pagemill.recognition.handwriting import Shapes
 from pagemill.recognition.languages import Plan
 from pagemill.recognition.reader import PageReader, reads_in_mirror_alone
 from pagemill.recognition.show_through import is_paler
@@ -270,9 +271,12 @@ async def test_a_script_no_engine_reads_is_an_error():
 
 
 async def test_handwriting_is_no_script_that_no_engine_reads(monkeypatch):
-    monkeypatch.setattr(reader, "is_handwriting", lambda doubtful, others: len(doubtful) == 4 and not others)
+    monkeypatch.setattr(reader, "shapes_of", lambda judged, others: [Shapes(20, 0)] * len(judged))
     result, _ = await read(page_of(*[KOREAN_INK] * 4), Plan("rapidocr"))
-    assert (result.handwritten, result.script) == (4, None)
+    assert (len(result.handwritten), result.script) == (4, None)
+    assert result.handwritten[0] == (0.0, 24.0, 620.0, 56.0)
+    result, _ = await read(page_of(*[LATIN_INK] * 3, KOREAN_INK))
+    assert result.handwritten == ()  # it is read well
 
 
 async def test_an_unread_script_is_named_where_it_is_known(script):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from PIL import Image, ImageChops, ImageDraw, ImageFont
+from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageFont
 
 from pagemill.recognition.base import RecognizedText
 from pagemill.recognition.stamps import inks_of, without_frame, without_stamps
@@ -56,6 +56,13 @@ def test_each_ink_is_read_without_the_other(colour):
 )
 def test_a_line_without_a_stamp_is_left_as_it_is(layers):
     assert inks_of(line(*layers)) is None
+
+
+def test_black_ink_on_coloured_paper_is_no_stamp():
+    yellow = Image.new("RGB", (620, 60), (255, 250, 195))
+    blurred = drawn("Given on the ninth", BLACK, (8, 12)).filter(ImageFilter.GaussianBlur(1))
+    text = np.asarray(ImageChops.multiply(blurred, yellow))
+    assert inks_of(text) is None
 
 
 def test_the_signs_of_a_ring_do_not_count():

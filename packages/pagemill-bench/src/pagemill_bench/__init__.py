@@ -1,1 +1,1 @@
-"""What ``pagemill bench`` and ``pagemill profile`` measure on a user's own machine, and what tests of engines need."""
+"""Measurements of ``pagemill bench`` and ``pagemill profile``, and tools for tests of engines."""

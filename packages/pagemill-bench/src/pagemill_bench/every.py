@@ -78,7 +78,7 @@ def table_of(title: str, rows: list[dict[str, Any]]) -> FigureTable:
 
 
 def compare(old: dict[str, Any], new: dict[str, Any]) -> FigureTable:
-    """How many times as fast as before every way is that both have measured."""
+    """Speed relative to before, for every method that both have measured."""
     before, now = _figures(old["benchmarks"]), _figures(new["benchmarks"])
     rows = []
     for place in [place for place in now if place in before]:
@@ -89,7 +89,7 @@ def compare(old: dict[str, Any], new: dict[str, Any]) -> FigureTable:
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """What differs between the machines of two reports, for people."""
+    """Differences between the machines of two reports, for display."""
     keys = sorted({*old["machine"], *new["machine"]})
     return [
         f"{key}: {old['machine'].get(key)} before, {new['machine'].get(key)} now"
@@ -99,7 +99,7 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 
 def require_some(benchmarks: list[dict[str, Any]]) -> None:
-    """Refuse figures of which there are none.
+    """Refuse empty figures.
 
     Raises:
         PagemillError: Every benchmark failed.

@@ -59,7 +59,7 @@ def inference_rows(
 
     Args:
         weights: Folder of the model.
-        device: Where to run.
+        device: Device to run on.
         pages: Pages of 800 x 800 pixels.
         batch: Pages of one call.
         repeats: The fastest counts; one more warms up.
@@ -112,7 +112,7 @@ def stage_rows(
 
     Args:
         weights: Folder of the model.
-        device: Where to run.
+        device: Device to run on.
         pages: A4 pages at 300 dpi.
         threads: Threads that decode and resize what the GPU does not.
         batch: Pages of one call.
@@ -235,7 +235,7 @@ def preprocess_rows(*, pages: int, stock: bool) -> list[Speed]:
     """CPU time for A4 pages at 300 dpi: the resize alone, then from encoded bytes; page by page in turn.
 
     Args:
-        pages: How many.
+        pages: Number of pages.
         stock: Measure the published processor, too; it needs torchvision.
 
     Returns:

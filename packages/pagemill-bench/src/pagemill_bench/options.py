@@ -37,7 +37,7 @@ def _several(kind: type[int] | type[float], flag: str, largest: float = float("i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions(Settings):
-    """What is sent to a server."""
+    """The load for a server."""
 
     HEADING: ClassVar = "Load"
     RESULTS: ClassVar = False
@@ -68,7 +68,7 @@ class LoadOptions(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepOptions(Settings):
-    """What is varied; of several lists every combination is measured."""
+    """Varied settings; of several lists every combination is measured."""
 
     HEADING: ClassVar = "What to try (every combination)"
     RESULTS: ClassVar = False

@@ -16,9 +16,9 @@ _INK, _FAINT, _MARK = "#222", "#ddd", "#c0392b"
 _COLOURS = ("#1f77b4", "#e67e22", "#8e44ad", "#2e8b57")
 _BAR, _BAR_GAP, _BARS = 22, 10, 360
 _CHARACTER = 6.7
-"""Width of a character of most texts, about."""
-_SAID = 110
-"""Characters beside a bar."""
+"""Approximate width of a character."""
+_NOTE_WIDTH = 110
+"""Characters of the note beside a bar."""
 
 Points = list[tuple[float, float]]
 
@@ -69,11 +69,11 @@ def bars_svg(rows: Sequence[tuple[str, float | None, str]], unit: str, title: st
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= _SAID else f"{text[:_SAID]} ..."
+    return text if len(text) <= _NOTE_WIDTH else f"{text[:_NOTE_WIDTH]} ..."
 
 
 def page_html(svg: str, title: str, tables: str) -> str:
-    """A page with a plot and what else there is to say, in preformatted text."""
+    """A page with a plot and a preformatted text."""
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
         "<style>body{font:14px/1.4 sans-serif;margin:2em;color:#222}pre{overflow-x:auto}</style></head>\n"

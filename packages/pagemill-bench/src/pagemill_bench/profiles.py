@@ -1,4 +1,4 @@
-"""What ``pagemill profile`` runs: a parse that is thrown away, and a stage made free to see what it costs."""
+"""The run of ``pagemill profile``: a parse without results, and a stage made free to measure its cost."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FREED_PAGES = 12
 
 
 async def parse_and_forget(inputs: Sequence[str], options: ParseOptions, progress: ParseDisplay) -> RunOutcome:
-    """Parse inputs into a directory that is thrown away.
+    """Parse inputs into a temporary directory.
 
     Raises:
         PagemillError: As :func:`pagemill.app.parse.parse_into`.
@@ -98,7 +98,7 @@ class _FreeStage(Services):
         self._answers: dict[tuple[str, int], Any] = {}
 
     def begin(self, mode: _Mode) -> None:
-        """What the next stream does with the stage's answers."""
+        """How the next stream uses the stage's answers."""
         self._mode = mode
         self._calls: defaultdict[str, int] = defaultdict(int)
 

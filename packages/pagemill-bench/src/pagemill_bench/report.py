@@ -127,7 +127,7 @@ def knee_notes(knee: Knee | None) -> Iterator[str]:
 
 
 def level_notes(levels: Sequence[Level]) -> Iterator[str]:
-    """What the figures of levels leave out, and what failed."""
+    """Omissions in the figures of levels, and failures."""
     if all(level.server is None for level in levels):
         yield "The server's queue, cache and preemptions are left out: it has no /metrics of vLLM."
     if not any(level.gpus for level in levels):

@@ -25,7 +25,7 @@ async def run_regions(out: Path, sources: ImageSources, *, pages: bool, most: in
 
     Args:
         out: The run directory.
-        sources: Where the parsed files are now.
+        sources: Current location of the parsed files.
         pages: Give whole pages.
         most: Give no more.
 

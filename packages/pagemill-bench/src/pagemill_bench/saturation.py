@@ -104,7 +104,7 @@ class Level(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Knee(msgspec.Struct, frozen=True, kw_only=True):
-    """Where more requests in flight hardly bring more throughput."""
+    """The level above which more requests in flight hardly increase throughput."""
 
     in_flight: int
     requests_per_s: float
@@ -148,7 +148,7 @@ def spread(regions: Sequence[Region]) -> list[Region]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What is sent to which servers."""
+    """The load and its servers."""
 
     servers: Sequence[str]
     """Base URLs."""
@@ -159,7 +159,7 @@ class Load:
     requests: int = 32
     """Minimum number of requests of a level."""
     seconds: float = 60.0
-    """After so long a level sends no more."""
+    """Time after which a level sends no more requests."""
     max_tokens: int = 512
     """Longest answer."""
     served_model: str | None = None
@@ -170,7 +170,7 @@ async def saturate(load: Load, gpus: Gpus | None, report: Callable[[Level], obje
     """Measure one level after the other; ends early at a level without any answer.
 
     Args:
-        load: What to send.
+        load: The load.
         gpus: Sampled meanwhile.
         report: Called with each level when it has been measured.
 
@@ -232,7 +232,7 @@ async def _warm_up(sender: Sender) -> None:
 
 @dataclass(slots=True)
 class Observer:
-    """Looks at the servers and the GPUs while a level is measured.
+    """Samples the servers and the GPUs while a level is measured.
 
     Args:
         metrics: Reads the servers' metrics.
@@ -259,7 +259,7 @@ class Observer:
             await asyncio.gather(task, return_exceptions=True)
 
     async def load(self) -> ServerLoad | None:
-        """What the servers did since the block started; when the load has drained."""
+        """Metrics of the servers since the block started; available when the load has drained."""
         before, after = self._before, await self.metrics()
         if before is None or after is None:
             return None

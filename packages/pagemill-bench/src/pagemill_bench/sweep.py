@@ -41,7 +41,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Until the server was ready."""
     levels: tuple[Level, ...] = ()
     failure: str | None = None
-    """Why there is no measurement, or none that counts."""
+    """The reason for a missing or invalid measurement."""
     log: str = ""
     """The end of the server's log, if it did not start."""
 
@@ -68,8 +68,8 @@ class Sweep:
 
     Args:
         options: The servers; a setting replaces some of their wishes.
-        load: What to send; its servers are those that are started.
-        patience: How long a start may take.
+        load: The load; its servers are those that are started.
+        patience: Time limit of a start.
         gpus: Sampled meanwhile.
         report: Called with the events of servers.
     """
@@ -151,8 +151,8 @@ def measured_profile(row: Row, plan: ServingPlan, *, name: str, of: int, swept: 
         row: The measurement.
         plan: Its plan.
         name: Name of the profile.
-        of: How many settings were measured.
-        swept: What was varied.
+        of: Number of measured settings.
+        swept: The varied settings.
     """
     assert row.best is not None
     assert row.knee is not None

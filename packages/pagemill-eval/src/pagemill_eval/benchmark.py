@@ -34,7 +34,7 @@ class Rules(StrEnum):
 
 
 class Kind(StrEnum):
-    """What a prediction is made of."""
+    """Format of a prediction."""
 
     MARKDOWN = "markdown"
     HTML = "html"
@@ -52,7 +52,7 @@ class Status(StrEnum):
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the image or document of a sample is."""
+    """Location of the image or document of a sample."""
 
     path: Path
     page: int | None = None
@@ -84,12 +84,12 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     truth: Any
     """The expected result, in a form that only the benchmark reads. It can be pickled."""
     input: Input | None = None
-    """None where the benchmark's images are not there: predictions can be scored, and none can be made."""
+    """None if the benchmark's images are missing: predictions can be scored, but not made."""
     prediction_names: tuple[str, ...]
     """Names of the file of its prediction, relative to the folder of predictions; the first that exists counts, and
     predictions are written to the first."""
     prompt: str | None = None
-    """The question, where the benchmark asks one."""
+    """The question, if the benchmark has one."""
     schema: dict[str, Any] | None = None
     """JSON Schema of the fields to extract, where the benchmark asks for fields."""
     groups: dict[str, str] = {}
@@ -104,14 +104,14 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def status(self) -> Status:
-        """What became of it; a failed prediction may have left a text, which is not scored."""
+        """Its state; the text of a failed prediction is not scored."""
         if self.error is not None:
             return Status.FAILED
         return Status.MISSING if self.text is None else Status.SCORED
 
     @property
     def scored_text(self) -> str:
-        """What is scored; empty for a missing or failed prediction."""
+        """The scored text; empty for a missing or failed prediction."""
         return (self.text or "") if self.error is None else ""
 
     def score(
@@ -125,11 +125,11 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
         """The score of a sample that this was predicted for.
 
         Args:
-            sample: Which one.
+            sample: The sample.
             metrics: Its values.
             pairs: Details to show.
-            terms: What figures need beside the metrics.
-            note: What is reported of it if it has not failed.
+            terms: Values for figures beside the metrics.
+            note: Note about it if it has not failed.
         """
         return SampleScore(
             id=sample.id,
@@ -143,7 +143,7 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of the truth beside what was predicted for it."""
+    """A part of the truth and its prediction."""
 
     kind: Kind
     truth: str
@@ -174,9 +174,9 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     value: float | None
     """None: unavailable, for the reason in ``note``."""
     samples: int
-    """How many values it is made of."""
+    """Number of its values."""
     aggregation: str
-    """How: of pages, samples or the corpus."""
+    """Unit of the mean: pages, samples or the corpus."""
     note: str = ""
 
 
@@ -187,7 +187,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     higher_is_better: bool = True
     bounded: bool = True
-    """Whether it is from 0 to 1."""
+    """Whether its range is 0 to 1."""
 
 
 class BenchmarkResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,7 +218,7 @@ class Benchmark(ABC):
     """Name on the command line."""
     title: ClassVar[str]
     kind: ClassVar[Kind]
-    """What its predictions are made of."""
+    """Format of its predictions."""
     origin: ClassVar[str]
     """Repository and revision of the official scorer whose rules are implemented."""
     hub_id: ClassVar[str | None] = None
@@ -246,7 +246,7 @@ class Benchmark(ABC):
         """
 
     def prepare(self, batch: Sequence[tuple[Sample, Prediction]]) -> None:  # noqa: B027 - most have nothing to prepare
-        """Do at once for a batch what makes its scores faster; called before them in the same process."""
+        """Prepare a batch to speed up its scores; called before them in the same process."""
 
     @abstractmethod
     def score(self, sample: Sample, prediction: Prediction, rules: Rules = Rules.PAGEMILL) -> SampleScore:
@@ -273,7 +273,7 @@ class Benchmark(ABC):
         return stamp(self.origin, *self.packages)
 
     def result(self, scores: Sequence[SampleScore], rules: Rules = Rules.PAGEMILL) -> BenchmarkResult:
-        """The evaluation that scores of samples make."""
+        """The evaluation from the scores of samples."""
         groups: dict[str, dict[str, list[SampleScore]]] = {}
         for score in scores:
             for group, value in score.groups.items():

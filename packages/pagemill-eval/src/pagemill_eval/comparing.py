@@ -85,6 +85,7 @@ def compare(benchmark: Benchmark, first: BenchmarkResult, second: BenchmarkResul
     common = [name for name in ours if name in theirs]
     if not common:
         raise InputError("the results have no sample in common", remedy="Compare results of the same data.")
+    # Only samples of both: the means would otherwise compare different data.
     comparisons, differences = [], []
     for metric in benchmark.metrics:
         values = [
@@ -93,6 +94,7 @@ def compare(benchmark: Benchmark, first: BenchmarkResult, second: BenchmarkResul
             if (a := ours[each].metrics.get(metric.name)) is not None
             and (b := theirs[each].metrics.get(metric.name)) is not None
         ]
+        # Errors are better where they are lower: the sign makes all metrics comparable.
         sign = 1.0 if metric.higher_is_better else -1.0
         if metric.name == benchmark.primary:
             differences = sorted(values, key=lambda value: (sign * value.difference, sign * value.second))

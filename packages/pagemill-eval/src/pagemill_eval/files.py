@@ -45,7 +45,7 @@ def read_json(path: Path, kind: type[T]) -> T:
 
     Args:
         path: The file.
-        kind: What it must hold, as :mod:`msgspec` takes it; ``object`` for anything. Unknown fields are ignored.
+        kind: Required type, as for :mod:`msgspec`; ``object`` for any. Unknown fields are ignored.
 
     Raises:
         InputError: As of :func:`read_text`, or it holds something else.
@@ -85,7 +85,7 @@ def one_file(path: Path, patterns: Sequence[str], what: str) -> Path:
     Args:
         path: A file or folder.
         patterns: Patterns of names below the folder; see :meth:`pathlib.Path.glob`.
-        what: What the file holds, for the messages.
+        what: Content of the file, for messages.
 
     Raises:
         InputError: There is none, or there are several.

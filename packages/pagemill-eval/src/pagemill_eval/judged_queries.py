@@ -62,7 +62,7 @@ def read_queries(path: Path, query_format: QueryFormat | None = None, qrels: Pat
 
     Args:
         path: The queries.
-        query_format: How they are written; None: as the file says, by ``qrels`` and by its suffix.
+        query_format: Format of the queries; None: detected from ``qrels`` and the suffix.
         qrels: BEIR: the table that says which pages answer.
 
     Raises:

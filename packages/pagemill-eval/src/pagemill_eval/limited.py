@@ -1,4 +1,4 @@
-"""Programs that read what models and strangers wrote: run within limits, without a shell, in a folder of their own."""
+"""Programs for untrusted input: run within limits, without a shell, in their own folder."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Ended(NamedTuple):
     """How a program ended."""
 
     status: int
-    """0 if it says that all is well."""
+    """0 on success."""
     reason: str
-    """Why it was ended; empty if it ended by itself."""
+    """The reason that it was killed; empty if it exited on its own."""
     output: str
-    """What it wrote on standard output and standard error."""
+    """Its standard output and standard error."""
 
 
 def run_limited(
@@ -38,7 +38,7 @@ def run_limited(
     memory: int,
     environment: Mapping[str, str] | None = None,
 ) -> Ended:
-    """Run a program; it and what it has started are killed when it takes too long.
+    """Run a program; it and its children are killed when it takes too long.
 
     Args:
         command: The program and its arguments.
@@ -52,6 +52,7 @@ def run_limited(
         OSError: The program cannot be started.
     """
     limits = ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, _MOST_WRITTEN), (resource.RLIMIT_CPU, cpu_seconds))
+    # A minimal environment: LaTeX and its helpers read variables that change their output.
     variables = {"PATH": os.defpath} | {name: os.environ[name] for name in _KEPT if name in os.environ}
     reason = ""
     with (folder / "output").open("wb") as output:
@@ -62,10 +63,12 @@ def run_limited(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
+            # Its own process group, so that everything that it started can be killed with it.
             start_new_session=True,
         )
         try:
             if sys.platform == "linux":
+                # After the start: a preexec_fn is not safe in a process with threads.
                 for what, most in limits:
                     resource.prlimit(process.pid, what, (most, most))
             process.wait(seconds)

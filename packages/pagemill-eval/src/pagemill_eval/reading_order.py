@@ -1,4 +1,4 @@
-"""Reading order: where each true element stands in the text that was read, whatever the regions' boundaries."""
+"""Reading order: the position of each true element in the recognized text, independent of region boundaries."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _TAKEN = "\0"
 
 @dataclass(frozen=True, slots=True)
 class ReadingOrderScore:
-    """How well the order of the elements was kept."""
+    """Agreement of the order of elements."""
 
     exact: bool
     """Every element was found, each one after the one before it."""
     kendall_tau: float
     """Kendall's tau over the elements found: 1 same order, -1 reversed; 1 for fewer than two."""
     missing: tuple[int, ...]
-    """Indices of true elements that stand nowhere in the prediction, or stand there cut in two."""
+    """Indices of true elements that are missing in the prediction, or cut in two there."""
     positions: tuple[int | None, ...]
     """Start of each true element in the prediction without its white space, in characters; None where missing."""
 

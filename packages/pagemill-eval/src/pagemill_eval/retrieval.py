@@ -21,7 +21,7 @@ from pagemill.retrieval.query_sets import Query
 FUSED = "fused"
 """Name of the ranking made of all parts."""
 DEPTH = 100
-"""Pages of a ranking that are looked at."""
+"""Pages of a ranking that are examined."""
 MEASURES = ("Success@1", "R@1", "R@3", "R@5", "R@10", "R@20", "nDCG@10", "RR")
 """Names as in ir-measures: a right page first, recall, nDCG, and the reciprocal rank within :data:`DEPTH`. Where one
 page answers, Success@1 and R@1 are the same.
@@ -32,7 +32,7 @@ _SEED = 20_070
 
 
 class NearDuplicate(msgspec.Struct, frozen=True, kw_only=True):
-    """A page that answers a query, and others that look or read the same."""
+    """A relevant page, and others with the same look or text."""
 
     page_id: str
     duplicates: list[str]
@@ -67,7 +67,7 @@ class RetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
     depth: int
     aggregation: str = "mean over queries; a query without an answer counts 0"
     index: dict[str, Any]
-    """What was searched: pages, and who made the vectors."""
+    """The index: pages, and the engines of the vectors."""
     parts: dict[str, PartResult]
     unknown_pages: list[str]
     """Pages that answer according to the queries and are not in the index: nothing can find them."""
@@ -98,12 +98,12 @@ def evaluate(
     duplicates_of: Callable[[str], list[str]],
     report: Callable[[int], None] | None = None,
 ) -> RetrievalResult:
-    """Put all queries to a search and score what comes.
+    """Run all queries and score the results.
 
     Args:
         queries: At least one, ids once each.
         rank: Gives the page ids that a query finds, the best first, by part; :data:`FUSED` among the parts.
-        index: What is searched, for the record.
+        index: The index, for the record.
         known_pages: Ids of all pages that can be found.
         duplicates_of: Gives the near-duplicates of a page.
         report: Called with the number of queries that are done, after each.
@@ -112,6 +112,7 @@ def evaluate(
         InputError: None of the pages that answer is in the index.
     """
     known = set(known_pages)
+    # Grades of 0 are judged and irrelevant: to count them would make every ranking better.
     gold = {page for query in queries for page, grade in query.relevant.items() if grade > 0}
     if not known:
         raise InputError("there is no page in the index", remedy="Parse something, then index it.")
@@ -123,9 +124,11 @@ def evaluate(
     rankings: dict[str, dict[str, list[str]]] = {}
     for done, query in enumerate(queries, start=1):
         for part, pages in rank(query).items():
+            # Cut off: measures look no deeper, and a run of millions of pages would not fit into the result.
             rankings.setdefault(part, {})[query.id] = list(pages)[:DEPTH]
         if report:
             report(done)
+    # Of relevant pages alone: these are the ones whose duplicates may unfairly outrank them.
     duplicates = {page: others for page in sorted(gold & known) if (others := duplicates_of(page))}
     return RetrievalResult(
         scorer=scorer(),
@@ -234,7 +237,7 @@ def randomisation_test(differences: np.ndarray[Any, np.dtype[np.float64]]) -> fl
 
 
 def scorer() -> str:
-    """Name and version of what computes the measures."""
+    """Name and version of the library that computes the measures."""
     return (
         f"ir-measures {metadata.version('ir-measures')} (pytrec-eval-terrier {metadata.version('pytrec-eval-terrier')})"
     )

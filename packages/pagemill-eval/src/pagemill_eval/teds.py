@@ -82,6 +82,7 @@ def teds(predicted_html: str, true_html: str, structure_only: bool = False) -> f
     predicted, true = _first_table(predicted_html), _first_table(true_html)
     if predicted is None or true is None:
         return 0.0
+    # The larger tree divides the distance, as published: padding a prediction with cells must cost.
     nodes = max(descendants(predicted), descendants(true))
     one, two = (table_tree(element, structure_only, ("td", "th")) for element in (predicted, true))
     return _similarity(one, two, nodes)
@@ -90,7 +91,7 @@ def teds(predicted_html: str, true_html: str, structure_only: bool = False) -> f
 def reference_teds(
     predicted_html: str, true_html: str, structure_only: bool = False, most_nodes: int | None = None
 ) -> float:
-    """The reference scorer to the letter: PubTabNet's.
+    """The exact rules of the reference scorer, PubTabNet's.
 
     Only a table directly below ``<body>`` counts, so that a fragment without ``<html>`` scores 0; a header cell
     (``th``) has no text, and its spans are not compared. An error of the reference scorer, such as of spans that are no
@@ -213,7 +214,7 @@ def table_tree(
         element: The table.
         structure_only: Leave the cells' content out.
         cells: Tags of its cells.
-        content: What a cell says.
+        content: Content of a cell.
         strict: See :func:`span_of`.
 
     Raises:

@@ -45,6 +45,7 @@ def character_error_rate(predicted: str, truth: str) -> float:
         too, else infinity.
     """
     predicted, truth = normalise(predicted), normalise(truth)
+    # Infinite, not 1: text on an empty page is worse than a page of wrong letters.
     if not truth:
         return float("inf") if predicted else 0.0
     return Levenshtein.distance(predicted, truth) / len(truth)
@@ -88,7 +89,7 @@ def anls(predicted: str, answers: Iterable[str], threshold: float = ANLS_THRESHO
 
 
 def bleu_counts(predicted: str, truth: str) -> list[int]:
-    """What BLEU counts of one text: common n-grams and predicted ones for n of 1 to 4, both numbers of words."""
+    """Counts of BLEU for one text: common n-grams and predicted ones for n of 1 to 4, both numbers of words."""
     one, two = _words(predicted), _words(truth)
     common = [(_ngrams(one, n) & _ngrams(two, n)).total() for n in _ORDERS]
     return [*common, *(max(0, len(one) - n + 1) for n in _ORDERS), len(one), len(two)]
@@ -101,6 +102,7 @@ def bleu(counts: Iterable[Sequence[int]]) -> float:
         counts: Counts of its texts, by :func:`bleu_counts`.
     """
     *ngrams, predicted, true = (sum(column) for column in zip(*counts, strict=True))
+    # Without smoothing one missing order makes the product 0, also where texts are short.
     if not all(ngrams):
         return 0.0
     precision = math.fsum(math.log(ngrams[n] / ngrams[n + 4]) for n in range(4)) / 4

@@ -39,7 +39,7 @@ _PLACE = re.compile(r"#page=(\d+)(?:&top=(\d+))?")
 _ABOVE = 30
 """Thousandths of the page's height by which a link may lead to below a heading's upper edge."""
 _BELOW = 150
-"""Likewise the farthest that its heading is below the place that a link names. Not measured."""
+"""Maximum distance of its heading below the target of a link, likewise. Not measured."""
 _LONGEST_ANCHOR = 100
 """Characters."""
 
@@ -49,7 +49,7 @@ def derive(pages: Iterable[Facts | None], info: DocumentInfo | None = None) -> O
 
     Args:
         pages: The facts of its pages, in page order; None for a page without, which stays as it is.
-        info: What the document says of itself.
+        info: Metadata of the document.
     """
     listed = list(islice(pages, MOST_PAGES + 1))
     if len(listed) > MOST_PAGES:
@@ -68,20 +68,20 @@ def derive(pages: Iterable[Facts | None], info: DocumentInfo | None = None) -> O
 
 
 def structured(pages: Sequence[PageResult], info: DocumentInfo | None = None) -> Iterator[PageResult]:
-    """The records of one document, in page order, with the structure that it gives them."""
+    """The records of one document, in page order, with its structure applied."""
     overlay = derive((facts_from(facts_of(page)) for page in pages), info)
     return (apply(page, overlay) for page in pages)
 
 
 def _overlay(draft: Draft) -> RegionOverlay | None:
-    """What takes the place of a region's own values; None where these are right."""
+    """Replacements for a region's own values; None where these are correct."""
     given = RegionOverlay(draft.label, draft.level, draft.furniture, draft.anchor, draft.joined_to)
     own = RegionOverlay(draft.facts.label, draft.facts.level, draft.facts.furniture, None, None)
     return None if given == own else given
 
 
 def _name_headings(book: Book) -> None:
-    """Give headings the anchors that GitHub gives them: a number after one that is taken."""
+    """Give headings the anchors of GitHub; duplicates get a number."""
     taken: dict[str, int] = {}
     for draft in book.each():
         if not draft.is_heading:
@@ -102,7 +102,7 @@ def slug(text: str) -> str:
 
 
 def _links(book: Book) -> Iterator[tuple[str, str]]:
-    """The headings that links lead to: the nearest one at or below the place that they name."""
+    """The headings that links lead to: the nearest at or below the target."""
     numbers = {page.number: position for position, page in enumerate(book.pages) if page}
     for target in sorted({target for page in book.pages if page for target in page.targets}):
         match = _PLACE.fullmatch(target)

@@ -1,4 +1,4 @@
-"""A document on its way to its structure: the facts of its pages, and what becomes of each region."""
+"""A document while its structure is derived: the facts of its pages, and a draft of each region."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pagemill.document.structure.facts import Facts, RegionFacts
 from pagemill.late import re
 
 TEXTS = RUNNING_TEXT | TITLES | FURNITURE_LABELS
-"""Labels of what may be a heading, a paragraph or furniture."""
+"""Labels that may be headings, paragraphs or furniture."""
 
 _DIGITS = re.compile(r"\d+")
 
@@ -42,7 +42,7 @@ class Draft:
 
     @property
     def is_content(self) -> bool:
-        """Whether it is part of what its page says, and not known to be furniture."""
+        """Whether it is part of the page's content, and not known to be furniture."""
         return self.furniture is None and self.label not in BESIDE and self.facts.length > 0
 
     @property
@@ -117,7 +117,7 @@ class Book:
 
 
 def plain(style: Style) -> Style:
-    """A style without its count of characters, so that it compares."""
+    """A style without its count of characters, for comparison."""
     return Style(style.family, style.size, style.bold, style.italic, style.fixed_pitch, style.colour)
 
 

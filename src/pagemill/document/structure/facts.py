@@ -1,4 +1,4 @@
-"""Facts: what of a page the structure of its document is derived from, some hundreds of bytes a region."""
+"""Facts: the data of a page from which the structure of its document is derived, some hundred bytes per region."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pagemill.late import re
 FACTS_VERSION = 2
 """Below 128. Facts of another version are derived again from the record."""
 HEAD = 200
-"""Characters of a heading, or of a running head; of a longer text less is kept."""
+"""Stored characters of a heading or running head; of longer texts fewer are stored."""
 TAIL = 40
 """Characters of its end: enough for the last word, and for whether a sentence ends there."""
 _MOST_LINKS = 1000
@@ -56,7 +56,7 @@ class TableFacts(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RegionFacts(msgspec.Struct, frozen=True, array_like=True):
-    """What is kept of a region."""
+    """Stored facts of a region."""
 
     label: Label
     box: tuple[int, int, int, int]
@@ -68,7 +68,7 @@ class RegionFacts(msgspec.Struct, frozen=True, array_like=True):
     length: int
     """Characters of its text."""
     rows: int
-    """Lines that it was read in."""
+    """Number of its lines."""
     height: int
     """Median height of these, in ten-thousandths of the page's height."""
     level: int | None
@@ -82,12 +82,12 @@ class RegionFacts(msgspec.Struct, frozen=True, array_like=True):
     guessed: bool
     """A layout model found it."""
     caption: bool
-    """It is the caption of something, or the number of a formula."""
+    """Whether it is a caption, or the number of a formula."""
     table: TableFacts | None
 
 
 class Facts(msgspec.Struct, frozen=True, array_like=True):
-    """What is kept of a page."""
+    """Stored facts of a page."""
 
     version: int
     page_id: str
@@ -101,7 +101,7 @@ class Facts(msgspec.Struct, frozen=True, array_like=True):
     regions: tuple[RegionFacts, ...]
     """By index, all of them."""
     targets: tuple[str, ...]
-    """Places in the document that the page links to."""
+    """Link targets of the page in the document."""
 
 
 _decoder = msgspec.msgpack.Decoder(Facts)

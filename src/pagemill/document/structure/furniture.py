@@ -1,4 +1,4 @@
-"""Running heads, running feet and page numbers, proven by what other pages have at the same place."""
+"""Running heads, running feet and page numbers, proven by the same position on other pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ margin of an inch and a half on a letter page. Not measured."""
 _NUMBER_MARGIN = 180
 """Likewise of bands in which page numbers alone stand: LaTeX sets them 175 above the edge of A4."""
 _SHIFT = 8
-"""Farthest that furniture stands higher or lower on another page, in thousandths: under half a line."""
+"""Maximum vertical offset of furniture between pages, in thousandths: under half a line."""
 _SIDE_SHIFT = 15
 """Likewise to the side, where a page number has a digit more."""
 _NEAR = 3
@@ -42,7 +42,7 @@ _ENDS_EARLY = 700
 
 
 def mark_furniture(book: Book) -> None:
-    """Mark the regions that are furniture: what repeats at its place is proven, what only looks like it is likely."""
+    """Mark furniture: proven if it repeats at its position, likely if it only looks like it."""
     places: dict[str, dict[int, list[Draft]]] = defaultdict(dict)
     candidates = [draft for position in range(len(book.pages)) for draft in _at_margins(book, position)]
     for draft in candidates:
@@ -105,7 +105,7 @@ def _begins_part(book: Book, draft: Draft, alike: Mapping[int, Sequence[Draft]])
 
 
 def _at_margins(book: Book, position: int) -> Iterator[Draft]:
-    """The texts at the head and foot of a page outside of which there is nothing else."""
+    """The outermost texts at the head and foot of a page."""
     drafts = [draft for draft in book.drafts[position] if draft.label not in PICTURES]
     for side in (1, -1):
         for draft in sorted(drafts, key=lambda draft: side * draft.facts.box[2 - side]):
@@ -173,7 +173,7 @@ def _may_run(book: Book, draft: Draft) -> bool:
 
 
 def _key(draft: Draft) -> str:
-    """What is the same where furniture repeats; a heading with another number is another heading."""
+    """Key of repeating furniture; headings with different numbers differ."""
     text = draft.facts.head
     return text.casefold() if draft.label in TITLES else folded(text)
 

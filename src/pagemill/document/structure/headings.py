@@ -139,7 +139,7 @@ def _outlined(book: Book, outline: Sequence[OutlineEntry]) -> dict[Draft, int]:
 
 
 def _is_numbered(text: str, title: str) -> bool:
-    """Whether a text is a title behind a number."""
+    """Whether a text is a title after a number."""
     rest = text.removesuffix(title)
     return len(title) > 1 and len(rest) < len(text) and len(rest) <= 8 and any(map(str.isdigit, rest))
 
@@ -241,7 +241,7 @@ def _is_short(draft: Draft, below: Draft, drafts: Sequence[Draft]) -> bool:
 
 
 def _nearest(style: Style, sizes: Iterable[float]) -> float | None:
-    """The font size among some that a style has."""
+    """The nearest of some font sizes to that of a style."""
     near = (size for size in sizes if abs(style.size - size) <= (0 if style.family else _MEASURED * size))
     return min(near, key=lambda size: (abs(style.size - size), size), default=None)
 
@@ -265,7 +265,7 @@ def _is_alone(draft: Draft, drafts: Iterable[Draft]) -> bool:
 
 
 def _demote(book: Book, depths: Mapping[Draft, int]) -> None:
-    """Make texts of what looks like the body where headings do not, and code of what looks like code elsewhere.
+    """Demote headings that look like the body to text, and those that look like code elsewhere to code.
 
     A page of notes or references has smaller text, above which the end of a paragraph is as large as a heading.
     """
@@ -292,7 +292,7 @@ def _demote(book: Book, depths: Mapping[Draft, int]) -> None:
 
 
 def _demote_lead_ins(book: Book, depths: Mapping[Draft, int]) -> None:
-    """Make texts of bold lines that are spaced as paragraphs are, where other headings are larger or set off."""
+    """Demote bold lines with the spacing of paragraphs to text, if other headings are larger or set off."""
     body = book.body
     if body is None or body.bold:
         return
@@ -515,7 +515,7 @@ def _inline_code(book: Book) -> Style | None:
 
 
 def _without_code(tier: Tier, tiers: Iterable[Tier], inline: Style | None, book: Book) -> Tier:
-    """The style of headings that one of fixed pitch is of: code in headings is often set smaller, as it is in text.
+    """The heading style that a heading of fixed pitch belongs to: code in headings is often smaller, as in text.
 
     Code of a colour that neither running text nor code in it has is of a heading of that colour, whatever its size.
     Other code as large as that in running text may be set so everywhere: unless it is bold as headings of the text's

@@ -32,10 +32,10 @@ _FULL = 40
 _SAME_EDGES = 0.5
 """Share of the left edges of a row's texts that must be at those of a row on the next page."""
 _WHOLE = (0, 0, 1000, 1000)
-"""The box of what has no place of its own on its page."""
+"""The box of regions without a position on their page."""
 _ITEM = re.compile(r"[(\[]?(?:(?P<number>\d{1,3})|(?P<letter>[a-zA-Z]))[.)\]]\s|(?P<bullet>[^\w\s\"'“‘«(\[])\s")
 _PASSED_OVER = frozenset({Label.FOOTNOTE, Label.VISION_FOOTNOTE})
-"""What stands between a page's last text and its end."""
+"""Labels that may follow the last text of a page."""
 
 
 def join(book: Book) -> None:
@@ -163,5 +163,5 @@ def _is_one_table(book: Book, last: Draft, first: Draft) -> bool:
 
 
 def _kinds(row: str) -> list[bool]:
-    """Which of the cells of a row hold numbers."""
+    """For each cell of a row, whether it is a number."""
     return [any(map(str.isdigit, cell)) for cell in row.split("\n")]

@@ -1,4 +1,4 @@
-"""What the structure of a document says of its regions, and records seen through it."""
+"""The structure of a document as an overlay on its regions and records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TARGET = re.compile(r'(?<=href=")#page=[^"]{1,40}(?=")')
 
 
 class RegionOverlay(msgspec.Struct, frozen=True, array_like=True):
-    """What takes the place of a region's own values."""
+    """Replacements for a region's own values."""
 
     label: Label
     level: int | None
@@ -50,7 +50,7 @@ def decode_overlay(data: bytes) -> Overlay:
 
 
 def apply(page: PageResult, overlay: Overlay) -> PageResult:
-    """A record with the structure that its document gives it; the record itself stays as it is.
+    """A record with the structure of its document; the original is not changed.
 
     The Markdown is that of the page alone: who shows it writes it again.
     """

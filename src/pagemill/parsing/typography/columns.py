@@ -106,10 +106,25 @@ def _bands(pieces: Sequence[Piece], gutter: tuple[float, float]) -> list[tuple[l
             bands[-1][2].append(piece)
         else:
             if bands[-1][1] or bands[-1][2]:
+                heads = _heads_of(piece, *bands[-1][1:])
                 bands += [(waiting, [], []), ([], [], [])] if waiting else [([], [], [])]
                 waiting = []
+                bands[-1][0].extend(heads)
             bands[-1][0].append(piece)
     return [*bands, (waiting, [], [])]
+
+
+def _heads_of(piece: Piece, left: list[Piece], right: Sequence[Piece]) -> list[Piece]:
+    """The heading of what stands across a gutter, taken out of the column above: set off, below both columns."""
+    if len(left) < 2 or not piece.words:
+        return []
+    above, head = left[-2:]
+    gap = head.baseline - above.baseline
+    stands_out = head.bold or head.size > TYPOGRAPHY.larger * piece.size
+    is_set_off = gap > TYPOGRAPHY.heading_gap * max(head.size, piece.baseline - head.baseline)
+    is_below = all(other.line.box[3] <= head.line.box[1] + 0.2 * head.size for other in right)
+    is_near = piece.baseline - head.baseline < 2.5 * head.size and abs(piece.x1 - head.x1) < 2 * head.size
+    return [left.pop()] if stands_out and is_set_off and is_below and is_near else []
 
 
 def _floats(pieces: Sequence[Piece], middle: float) -> list[Piece]:

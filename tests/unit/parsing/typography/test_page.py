@@ -1086,3 +1086,14 @@ def test_a_numbered_heading_in_the_middle_is_no_item(tmp_path):
         y = sheet.prose(72, y + 19, 450) + 22
     headings = [line for line in markdown(sheet, tmp_path).splitlines() if line.startswith("#")]
     assert [line.lstrip("# ") for line in headings] == ["1. Water", "2. Wheels", "3. Fish"]
+
+
+@pytest.mark.parametrize(("bold", "below", "of_list"), [(True, 24, True), (False, 24, False), (True, 0, False)])
+def test_a_heading_below_two_columns_is_that_of_what_stands_across_them(tmp_path, bold, below, of_list):
+    sheet = Sheet()
+    left = sheet.prose(72, 80, 210, size=10)
+    sheet.prose(310, 80, 210, PROSE[:150], size=10)
+    sheet.put(72, left + below, "Further duties", "Helvetica-Bold" if bold else "Helvetica", 10)
+    sheet.prose(72, left + below + 13, 448, size=10)
+    text = markdown(sheet, tmp_path)
+    assert (text.index("Further duties") > text.index(PROSE[:20], 50)) is of_list

@@ -235,7 +235,7 @@ def sweep(
 
 
 def _load(options: LoadOptions, card: ModelCard, sources: ImageSources, in_flight: Sequence[int]) -> Load:
-    """What is sent; its servers are named later."""
+    """The load; its servers are named later."""
     from pagemill.inference.client import API_KEY
     from pagemill_bench.run_regions import run_regions
     from pagemill_bench.saturation import Load, drawn_regions

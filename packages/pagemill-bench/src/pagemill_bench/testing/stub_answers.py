@@ -24,7 +24,7 @@ _CREATED = 1_700_000_000
 
 
 class Fault(StrEnum):
-    """What may go wrong with a chat completion."""
+    """Faults of a chat completion."""
 
     SERVER_ERROR = "500"
     UNAVAILABLE = "503"

@@ -39,7 +39,7 @@ _REFUSALS = {
     Fault.UNAVAILABLE: "The engine is currently busy and cannot accept new requests. Please try again later.",
     Fault.RATE_LIMITED: "Too many requests.",
 }
-"""What comes with the faults that are statuses of HTTP."""
+"""Messages of faults that are HTTP statuses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class StubSettings:
     slots: int = 0
     """Requests that run at once; more of them wait. 0: no limit."""
     text: str = stub_answers.TEXT
-    """The answer to all that no rule below catches. In this and the next, ``{image}`` stands for the start of the
+    """The default answer, without a matching rule below. In this and the next, ``{image}`` stands for the start of the
     SHA-256 of the image file: answers that identify their region."""
     by_prompt: Mapping[str, str] = field(
         default_factory=lambda: {"Table Recognition": stub_answers.TABLE, "Formula Recognition": stub_answers.FORMULA}
@@ -70,7 +70,7 @@ class StubSettings:
     fault_by_prompt: Mapping[str, Fault] = field(default_factory=dict)
     """Faults that happen to every request with a piece in its prompt, likewise."""
     faults: Mapping[Fault, float] = field(default_factory=dict)
-    """How often each happens, 0-1; at most one happens to a request."""
+    """Rate of each fault, 0-1; at most one per request."""
     seed: int = 0
     """Seed of the faults: which of the first, second, ... completions has which."""
     retry_after_s: float = 1.0
@@ -81,7 +81,7 @@ class StubSettings:
     """The server dies at this completion, with all that are in flight, and after as many again, if it is back by
     then. 0: never."""
     returns_after_s: float = 0.0
-    """It listens again so long after it died. 0: never."""
+    """Seconds after which it listens again. 0: never."""
     dimension: int = 64
     """Dimension of the vectors of ``/v1/embeddings``."""
     keep_bodies: int = 0

@@ -1,1 +1,1 @@
-"""What the commands do, without their command line."""
+"""Implementation of the commands, without their command line."""

@@ -53,14 +53,14 @@ class _KeptScore(SampleScore, frozen=True, kw_only=True):
     """A line of ``scores.jsonl``."""
 
     key: str
-    """SHA-256 of all that the score follows from."""
+    """SHA-256 of all inputs of the score."""
 
 
 def benchmark_data(benchmark: Benchmark, given: str | None, note: Callable[[str], object]) -> Path:
     """The local folder or file with a benchmark's data; data on the Hub is fetched into the Hub's cache.
 
     Args:
-        benchmark: Which one.
+        benchmark: The benchmark.
         given: A path, or ``hf://datasets/OWNER/NAME``; None: the published dataset.
         note: Called with what is fetched.
 
@@ -127,15 +127,15 @@ def evaluate(
     it was stopped.
 
     Args:
-        benchmark: Which one.
+        benchmark: The benchmark.
         samples: Samples of the benchmark.
         read: Gives their predictions.
         out: The folder of the results; it exists.
         rules: The benchmark's own, or those with missing predictions counted.
         jobs: Processes.
-        data: Where the samples are from, for the record.
-        predictions: Where the predictions are from, for the record.
-        engine: What made them, if pagemill did.
+        data: Source of the samples, for the record.
+        predictions: Source of the predictions, for the record.
+        engine: Engine that made them, if it was pagemill's.
         report: Called with the number of samples that are scored, that of all, and what they are.
 
     Raises:

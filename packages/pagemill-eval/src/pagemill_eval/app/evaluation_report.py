@@ -1,4 +1,4 @@
-"""HTML of an evaluation, or of two side by side: the truth beside what was predicted, the worst samples first.
+"""HTML of an evaluation, or of two side by side: truth and predictions, the worst samples first.
 
 One self-contained file without a script. Everything that the truth, a prediction or a name says is escaped text; of a
 table in HTML only rows, cells, spans and text are kept. A content security policy lets only the one style and the
@@ -36,7 +36,7 @@ _MAX_PAIRS = 20
 _MAX_TEXT = 20_000
 """Characters of a text that are compared."""
 _MAX_MARKDOWN = 200_000
-"""Characters of a page that are looked through for tables."""
+"""Maximum characters of a page that are searched for tables."""
 _MAX_ID = 200
 _TOKEN = re.compile(r"[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+|\s+|.", re.DOTALL)
 """A word; of Chinese, Japanese and Korean a character."""
@@ -51,7 +51,7 @@ Images = Callable[[str], bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One of the evaluations that are shown."""
+    """One of the displayed evaluations."""
 
     name: str
     scores: Mapping[str, SampleScore]
@@ -291,7 +291,7 @@ def _predicted(pair: Pair, truth: str) -> str:
 
 
 def difference_html(truth: str, prediction: str) -> str:
-    """A prediction with what it lacks and what it adds marked, word by word."""
+    """A prediction with missing and added words marked."""
     expected, predicted = _TOKEN.findall(truth), _TOKEN.findall(prediction)
     pieces = []
     for operation in Indel.opcodes(expected, predicted):
@@ -306,7 +306,7 @@ def difference_html(truth: str, prediction: str) -> str:
 
 
 def _table_difference(truth: Table | None, table: Table) -> str:
-    """A table, with the cells marked whose text the truth has not at the same place."""
+    """A table, with the cells marked whose text differs from the truth."""
     expected = {(cell.row, cell.column): cell.text for cell in truth.cells} if truth is not None else {}
     rows: dict[int, list[str]] = {}
     for cell in table.cells:

@@ -54,11 +54,11 @@ def predict(
     An earlier run in the same folder is resumed.
 
     Args:
-        benchmark: Which one.
+        benchmark: The benchmark.
         samples: Samples of the benchmark.
         out: The folder of the evaluation; it exists.
-        options: How to parse. For fields (KIE), its recognition settings name the model.
-        directory: What to do with an earlier run.
+        options: Options of parsing. For fields (KIE), its recognition settings name the model.
+        directory: How to treat an earlier run.
         quiet: Show failures only.
         report: Called with numbers of what is done and of all, and what they are.
 
@@ -120,7 +120,7 @@ def _parse(
     quiet: bool,
     report: Callable[[int, int, str], object],
 ) -> None:
-    """Parse pages with all of pagemill; images of one table, formula or text as a page that is one such region."""
+    """Parse pages with the whole pipeline; images of one table, formula or text as a page with one region."""
     if kind not in _LABELS:
         parse_inputs([folder], run, options, directory, quiet=quiet)
         return
@@ -161,7 +161,7 @@ class _Progress(ParseDisplay):
 
 
 def _by_schema(samples: Sequence[Sample]) -> Iterator[list[Sample]]:
-    """Samples that ask for the same fields."""
+    """Samples with the same fields."""
     groups: dict[str, list[Sample]] = {}
     for sample in samples:
         schema = msgspec.json.encode(sample.schema, order="deterministic")

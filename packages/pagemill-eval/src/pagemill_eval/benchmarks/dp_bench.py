@@ -201,7 +201,7 @@ def _outer_table(tables: Sequence[str]) -> HtmlElement | None:
 
 
 def _cell_text(cell: HtmlElement) -> str:
-    """What is written in a cell, inline tags included."""
+    """The content of a cell, including inline tags."""
     content = (cell.text or "") + "".join(html.tostring(child, encoding="unicode") for child in cell)
     content = html_text.unescape(_BREAK.sub("\n", content))
     return " ".join(content.split())

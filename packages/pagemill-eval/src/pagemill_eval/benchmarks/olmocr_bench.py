@@ -167,7 +167,7 @@ class OlmOcrBench(base.Benchmark):
 
 
 def run(test: PageTest, markdown: str) -> bool | None:
-    """Whether a page passes a test; None if that cannot be found out here."""
+    """Whether a page passes a test; None if this machine cannot decide it."""
     match test.type:
         case "present" | "absent":
             return _has_text(test, markdown) == (test.type == "present")
@@ -259,7 +259,7 @@ def _is_sound(test: PageTest, markdown: str) -> bool:
 
 
 def final_repeats(text: str) -> list[int]:
-    """How often a text ends with the same 1, 2, ... 5 characters."""
+    """Number of repetitions of the last 1, 2, ... 5 characters at the end of a text."""
     text = re.sub(r"\s+", " ", text)
     found = []
     for size in range(1, _MAX_NGRAM + 1):

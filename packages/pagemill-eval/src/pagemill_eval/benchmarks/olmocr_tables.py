@@ -1,4 +1,4 @@
-"""Tables of a page as olmOCR-bench sees them: cells by row and column, and what heads them."""
+"""Tables of a page as in olmOCR-bench: cells by row and column, and their headings."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def normal(latex: str) -> str:
 
 
 def _kept_space(gap: re.Match[str]) -> str:
-    """What stays of white space, by what is on both sides: all goes beside a sign, and one stays between letters.
+    """White space by its neighbours: none next to a symbol, one space between letters.
 
     A backslash and letters beyond ASCII are neither for the rules, which only shorten the space beside them.
     """

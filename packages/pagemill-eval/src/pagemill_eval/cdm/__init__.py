@@ -1,4 +1,4 @@
-"""CDM: how many symbols of a formula are found at their place, when truth and prediction are drawn by LaTeX.
+"""CDM: the share of a formula's symbols at their position, when truth and prediction are drawn by LaTeX.
 
 Defined by Wang et al., "CDM: A Reliable Metric for Fair and Accurate Formula Recognition Evaluation"; its numbers
 differ between benchmarks. How a formula is cut into tokens, and which are synonyms, is pagemill's own.
@@ -27,7 +27,7 @@ class CdmRules(NamedTuple):
     rounds: int
     """Rounds of RANSAC, each among the pairs that earlier ones left out."""
     minimum: int
-    """Maximum number of pairs that all hold; of more, as many make a trial."""
+    """Maximum number of pairs that are all used; of more, as many make a trial."""
     pixels: float
     """Minimum distance from its place at which a token is left out."""
     trials: int
@@ -106,7 +106,7 @@ def _centres(drawing: Drawing) -> NDArray[np.float64]:
 
 
 def _consistent(moved: NDArray[np.float64], still: NDArray[np.float64], rules: CdmRules) -> NDArray[np.bool_]:
-    """Which pairs of points agree in a translation and a scale; after a round, which of the others agree in another."""
+    """Pairs of points that agree in a translation and a scale; each round uses the remaining pairs."""
     held = np.full(len(moved), len(moved) <= rules.minimum)
     for _ in range(rules.rounds):
         left = np.flatnonzero(~held)

@@ -1,4 +1,4 @@
-"""The commands of LaTeX that formulas may have, and what TeX is given for them."""
+"""The LaTeX commands allowed in formulas, and their form for TeX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the tokens of formulas are when LaTeX has drawn them."""
+"""Positions of the tokens of formulas, drawn by LaTeX."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def draw(formulas: Iterable[str]) -> dict[str, Drawing | str]:
 
 @cache
 def unavailable() -> str:
-    """Why nothing can be drawn here, and what helps; empty if LaTeX is there."""
+    """The reason that nothing can be drawn here, with the remedy; empty if LaTeX is installed."""
     if shutil.which("pdflatex") is None:
         return f"unavailable: there is no pdflatex. {_REMEDY}"
     drawn = draw(["x"])["x"]
@@ -116,7 +116,7 @@ def version() -> str:
 
 
 def _draw_all(formulas: Sequence[Formula]) -> list[Drawing | str]:
-    """Draw in one run; what ends the run is left out, and the others are drawn without it."""
+    """Draw in one run; a formula that ends the run is left out, and the others are drawn again."""
     if not formulas:
         return []
     with TemporaryDirectory(prefix="pagemill-") as name:

@@ -50,11 +50,11 @@ _IN_TEXT = {**{each: f"\\{each}" for each in "#&%_${}"}, "^": "\\^{}", **{each: 
 
 
 class FormulaError(Exception):
-    """A formula that is not LaTeX, or that is not let into it; the message says why."""
+    """A formula that is not LaTeX, or not allowed in it, with the reason."""
 
 
 class Token(NamedTuple):
-    """What is drawn as a unit: a letter, a sign, the bar of a fraction, a bracket."""
+    """A unit of drawing: a letter, a symbol, the bar of a fraction, a bracket."""
 
     name: str
     base: str
@@ -127,7 +127,7 @@ class _Reader:
             raise FormulaError(f"{word} is missing")
 
     def _raw(self, closer: str = "}") -> str:
-        """The source up to a closing bracket, which is taken, too."""
+        """The source up to and including a closing bracket."""
         start, depth = self._place, 0
         while self._place < len(self._words):
             word = self._words[self._place]
@@ -214,13 +214,13 @@ class _Reader:
         return "".join(self._nucleus(depth + 1, font))
 
     def _group(self, depth: int, font: str) -> str:
-        """What is in braces, behind the opening one."""
+        """The content of braces, after the opening one."""
         content = self.rows(depth + 1, font)
         self._expect("}")
         return content
 
     def _nucleus(self, depth: int, font: str) -> tuple[str, str, str]:
-        """What comes before it, itself, what comes after its scripts."""
+        """LaTeX before it, itself, and LaTeX after its scripts."""
         if depth > _DEEPEST:
             raise FormulaError("too deeply nested")
         word = self._consume()

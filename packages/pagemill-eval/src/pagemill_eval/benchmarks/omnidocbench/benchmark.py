@@ -231,7 +231,7 @@ def page_scores(
 
 
 def too_large(pairs: Iterable[Pair]) -> str:
-    """Why a table that was predicted has no score."""
+    """The reason that a predicted table has no score."""
     return next((pair.note for pair in pairs if pair.prediction and pair.note), "")
 
 
@@ -292,7 +292,7 @@ def _of_samples(scores: Iterable[SampleScore], name: str, note: str = "") -> Fig
 
 
 def markdown_of(prediction: Prediction) -> tuple[str, str]:
-    """What is scored, and why it is not the prediction."""
+    """The scored text, and the reason if it is not the prediction."""
     text = prediction.text if prediction.status is Status.SCORED else None
     if text is not None and len(text) > MAX_CHARACTERS:
         return "", f"the prediction has over {MAX_CHARACTERS:,} characters: scored as an empty page"

@@ -45,7 +45,7 @@ _FENCE_END = re.compile(r"```\n?$", re.MULTILINE)
 _DOCUMENT_TAGS = ("<html>", "</html>", "<body>", "</body>")
 _LATEX_TABLE = re.compile(r"\\begin{table}(.*?)\\end{table}", re.DOTALL)
 _MAX_UNCLOSED = 100
-"""Tables without an end, after which no more are looked for: each costs a scan of the page."""
+"""Maximum number of unclosed tables: each costs a scan of the page."""
 _HTML_TABLE = re.compile(r"<table.*?</table>", re.DOTALL)
 _MARKDOWN_TABLE = re.compile(r"\|.*?\|\n", re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -63,11 +63,11 @@ _UNWRAPPED = [
     )
 ]
 _LOST_CELLS = re.compile(r"-*?:|---")
-"""What the rules take for a Markdown table's second line."""
+"""Second line of a Markdown table, by the rules."""
 
 
 class MarkdownReader:
-    """Takes one prediction apart. Later versions do otherwise what is in methods without a leading underscore."""
+    """Parses one prediction. Later versions override the methods without a leading underscore."""
 
     def __init__(self) -> None:
         self._rest = ""
@@ -105,7 +105,7 @@ class MarkdownReader:
         return [formula]
 
     def text(self, text: Element) -> Iterable[Element]:
-        """What a piece of the rest amounts to: its lines are stripped, and none is empty."""
+        """The elements of a remaining piece: its non-empty lines, stripped."""
         content = text.content
         if content.startswith("<table") and content.endswith("</table>"):
             return [replace(text, category=Category.HTML_TABLE)]
@@ -142,7 +142,7 @@ class MarkdownReader:
 
 
 def elements_of(markdown: str) -> list[Element]:
-    """Take a prediction apart by the rules of v1.5, in the order in which its elements start."""
+    """Parse a prediction by the rules of v1.5, in the order of its elements."""
     return MarkdownReader().elements(markdown)
 
 
@@ -268,7 +268,7 @@ def _outermost(content: str, brackets: _Brackets) -> list[tuple[int, int]]:
 
 
 def _redelimited(line: str, *, is_display: bool) -> str:
-    """A formula in square brackets. What is in dollar pairs of the other kind than the first one gets lost."""
+    """A formula in square brackets. Content of dollar pairs of the other kind than the first is lost."""
     parts: list[str] = []
     place = 0
     for start, end, opener in delimited(line, _DELIMITERS):
@@ -292,7 +292,7 @@ def _with_html_tables(content: str) -> str:
 
 
 def _small_table(source: str) -> str:
-    """What is between two bars that a line ends with, as a table: a header, a rule that is dropped, and rows."""
+    """The lines between bars as a table: a header, a rule that is dropped, and rows."""
     header, *others = source.strip().split("\n")
     rows = [("th", header), *(("td", line) for line in others[1:])]
     lines = ["<table>", "  <thead>"]

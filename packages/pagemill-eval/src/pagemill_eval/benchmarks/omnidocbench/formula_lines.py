@@ -59,7 +59,7 @@ class _Block:
     in_braces: bool
     """Whether large braces or invisible ones stand around it."""
     behind: str
-    """What follows it, but for a number."""
+    """The text after it, except a number."""
 
 
 def lines_of(latex: str) -> list[tuple[str, int]] | None:
@@ -224,7 +224,7 @@ def _is_escaped(text: str, place: int) -> bool:
 
 
 def _end_of(latex: str, name: str, place: int) -> int:
-    """Where an environment ends whose beginning ends at a place; -1 if it does not."""
+    """The end of an environment, given the end of its beginning; -1 if it is not closed."""
     depth = 1
     for tag in re.compile(rf"\\(begin|end)\{{{re.escape(name)}\}}").finditer(latex, place):
         depth += 1 if tag[1] == "begin" else -1
@@ -234,7 +234,7 @@ def _end_of(latex: str, name: str, place: int) -> int:
 
 
 def _without_numbers(behind: str) -> str:
-    """What follows an environment, without labels and numbers at its end."""
+    """The text after an environment, without labels and numbers at its end."""
     rest = _LABEL.sub("", behind).rstrip()
     while rest:
         number = _NUMBER.search(rest)

@@ -27,7 +27,7 @@ from pagemill_eval.benchmarks.omnidocbench.truth import FORMULA
 
 _MOST_JOINED = 10
 _MORE_JOINED = 12
-"""Where the numbers of formulas differ by two or more."""
+"""If the numbers of formulas differ by two or more."""
 _MOST_LINES = 8
 """Lines of a predicted formula whose lines are joined in every way."""
 _MOST_WAYS = 128
@@ -75,7 +75,7 @@ def match_formulas(
     Args:
         truth: Formulas in reading order.
         predicted: Formulas, and what may be some.
-        current: How they were matched together with the text.
+        current: Their matches together with the text.
         rules: Rules of the version.
     """
     formulas = [_Formula(element, number) for number, element in enumerate(dict.fromkeys(predicted))]

@@ -27,7 +27,7 @@ In steps of 64 characters: 150 lines and 600 pieces of 70 characters are nearly 
 time limit gives the same score on every machine.
 """
 _CALL_STEPS = 200
-"""What a distance costs whatever its length."""
+"""Constant cost of a distance."""
 _SETTLED = 0.25
 _MERGED = 0.6
 _HELD = 0.7
@@ -61,7 +61,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class MatchRules:
-    """What differs between versions of the matching."""
+    """Differences between versions of the matching."""
 
     normal_text: Callable[[str], str]
     normal_formula: Callable[[str], str]
@@ -151,7 +151,7 @@ def quick_match(
 
 
 class _Pool:
-    """Elements of both sides, normalised, without those of which nothing is left.
+    """Elements of both sides, normalised, without empty ones.
 
     Order, position and category of an element are read from the list that still holds the empty ones, at the place in
     the list that does not: the official scorer does so.
@@ -201,7 +201,7 @@ class _Pool:
 
 
 def normalised(elements: Sequence[Element], rules: MatchRules) -> tuple[list[str], list[Element]]:
-    """Normalised contents of elements, and the elements, without those of which nothing is left."""
+    """Normalised contents of elements, and the elements, without empty ones."""
     texts = [
         (rules.normal_formula if element.category in FORMULAS else rules.normal_text)(element.content)
         for element in elements
@@ -326,7 +326,7 @@ def window_distance(piece: str, text: str, limit: float) -> float | None:
 
     Args:
         piece: Not empty.
-        text: What it is looked for in.
+        text: The text to search.
         limit: Distances above it may come out as any larger number.
 
     Returns:

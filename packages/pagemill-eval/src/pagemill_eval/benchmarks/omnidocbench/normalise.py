@@ -1,4 +1,4 @@
-"""What of a text, a formula and a table counts in OmniDocBench v1.5."""
+"""Normalisation of texts, formulas and tables in OmniDocBench v1.5."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def with_plain_formulas(text: str) -> str:
 
 
 def replaced_formulas(text: str, plain: Callable[[str], str | None]) -> str:
-    """Replace the formulas within lines by what a function makes of them; those that it returns None for stay."""
+    """Replace inline formulas by the result of a function; None leaves one unchanged."""
     lines = []
     for line in text.split("\n"):
         parts: list[str] = []
@@ -139,7 +139,7 @@ def _with_plain_tags(text: str) -> str:
 
 
 def hide_tags(tree: Any, names: list[str]) -> None:
-    """Leave tags out of a tree, but not what is in them, and MathML but its LaTeX, when it is written.
+    """Write a tree without some tags (but with their content), and MathML only as its LaTeX.
 
     To take nested ones out takes time with the square of their number.
     """

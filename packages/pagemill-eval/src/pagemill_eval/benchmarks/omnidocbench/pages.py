@@ -1,4 +1,4 @@
-"""One page of OmniDocBench v1.5: its elements matched with a prediction's, and what each kind of pair amounts to."""
+"""One page of OmniDocBench v1.5: its elements matched with those of a prediction, and the score of each kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pagemill_eval.benchmarks.omnidocbench.truth import FORMULA, IGNORED
 
 @dataclass(frozen=True, slots=True)
 class TextPair:
-    """Normalised texts, and what they were made of."""
+    """Normalised texts, and their sources."""
 
     truth: str
     prediction: str
@@ -48,7 +48,7 @@ class PageMatch:
     without_formulas: float | None = None
     """CDM of the page if no formula is scored."""
     note: str = ""
-    """What of the prediction could not be scored on this machine."""
+    """Parts of the prediction that this machine could not score."""
 
 
 def match_page(text: Sequence[Element], tables: Sequence[Element], markdown: str) -> PageMatch:
@@ -107,7 +107,7 @@ def _cells(table: Element) -> list[Element]:
 
 
 def _is_text(match: Match) -> bool:
-    """Whether what was predicted for a formula is text."""
+    """Whether the prediction for a formula is text."""
     return match.prediction_category not in ("", Category.EQUATION)
 
 

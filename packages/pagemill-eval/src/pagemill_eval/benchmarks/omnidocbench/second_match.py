@@ -22,7 +22,7 @@ _BAD = 0.45
 _LONG = 80
 """Characters from which a text is matched again; a title, and a text with a formula, always are."""
 _NEAR = 8
-"""Predictions before and behind the earlier ones that are looked at."""
+"""Predictions before and after the earlier ones that are examined."""
 _GAIN = 0.2
 _EQUAL = 1e-12
 _FORMULA = re.compile(r"\$[^$]+\$|\\\([^)]*\\\)|\\(?:frac|sum|int|sqrt|left|right)")

@@ -96,12 +96,12 @@ everymath everydisplay everycr everyhbox everyvbox
 _REACHES_OUT = re.compile(
     rf"\^\^|\\(?:{'|'.join(_REACHING.split())})(?![A-Za-z])|\\(?:begin|end)\s*\{{\s*(?:document|filecontents)"
 )
-"""What a table does not need: files, definitions, loops, other characters for commands."""
+"""Commands that a table does not need: files, definitions, loops, changes of command characters."""
 _TABLES = re.compile(r"<table\b[^>]*>(.*)</table>", re.DOTALL | re.IGNORECASE)
 
 
 class LaterReader(MarkdownReader):
-    """Takes one prediction apart by the rules of v1.7."""
+    """Parses one prediction by the rules of v1.7."""
 
     def elements(self, markdown: str) -> list[Element]:
         """The elements, in the order in which they start, without formulas within text that are a name or a number."""

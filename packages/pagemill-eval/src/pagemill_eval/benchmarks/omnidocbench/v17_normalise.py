@@ -1,4 +1,4 @@
-"""What of a text, a formula and a table counts in OmniDocBench v1.7."""
+"""Normalisation of texts, formulas and tables in OmniDocBench v1.7."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _uncircled(text: str) -> str:
 
 
 def plain_latex(latex: str) -> str:
-    """LaTeX as text, where it looks like LaTeX, and is whole; else as it is."""
+    """LaTeX as text, if it looks like complete LaTeX; otherwise unchanged."""
     bare = latex.strip()
     if not any(character in bare for character in "\\{}$"):
         return bare or latex
@@ -163,7 +163,7 @@ def is_whole(latex: str, *, is_table: bool = False) -> bool:
 
 
 def without_delimiters(latex: str) -> str:
-    """A formula without what delimits it, however often."""
+    """A formula without its delimiters, even repeated ones."""
     return _undelimited(latex, lambda inner: True)
 
 
