@@ -105,8 +105,8 @@ def analyse_page(
     tables = _tables(regions, page.pixels, lines, tables_mode, table_engine, record.errors)
     if not across and len(lines) <= PARSING.max_lines:
         paired, tables = _paired(regions, tables, lines, page.pixels, record.errors)
-        places = {id(region): index for index, region in enumerate(paired)}  # formulas stay as they are
-        formulas = {places[id(regions[index])]: latex for index, latex in formulas.items()}
+        indices = {id(region): index for index, region in enumerate(paired)}  # formulas stay as they are
+        formulas = {indices[id(regions[index])]: latex for index, latex in formulas.items()}
         regions = paired
     in_cells = {place for table in tables.values() for place in table.line_indices}  # heads of columns run across, too
     left = [place for place in range(len(lines) - len(across), len(lines)) if place not in in_cells]

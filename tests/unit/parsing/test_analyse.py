@@ -317,5 +317,5 @@ def test_lines_across_in_the_cells_of_a_level_table_are_nowhere_else():
     heads = [across(310, 290, "for sale"), across(510, 290, "two three")]
     record = analyse_page(REF, DecodedPage(pixels=pixels), [], [*heads, *lines], is_turned=True)
     said = page_markdown(record)
-    assert [said.count(text) for text in ("for sale", "two three")] == [1, 1]
+    assert [said.count(word) for word in ("sale", "three")] == [1, 1]
     assert "two three" in next(region.content or "" for region in record.regions if region.label is Label.TABLE)
