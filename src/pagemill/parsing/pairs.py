@@ -16,7 +16,7 @@ import numpy as np
 
 from pagemill.document.geometry import Box, union_box
 from pagemill.document.labels import FIGURES, FORMULAS, Label
-from pagemill.document.page import TextLine
+from pagemill.document.page import TextLine, Word
 from pagemill.imaging.types import Pixels
 from pagemill.late import re
 from pagemill.layout.base import DetectedRegion
@@ -98,15 +98,16 @@ def with_pairs(
         pictures.get(id(lines[i]), -1) for i in {c.line for column in columns for p in column for c in p.chunks}
     )
     shown = {i for i in set(pictures.values()) if paired[i] < PARSING.pairs_of_picture * len(members[i])}
-    runs: list[list[_Pair]] = []
-    for column in columns:
-        own = [
+    candidates = [
+        [
             pair
             for pair in column
             if not any(of_tables.get(chunk.line, -1) in given for chunk in pair.chunks)
             and not any(pictures.get(id(lines[chunk.line]), -1) in shown for chunk in pair.chunks)
         ]
-        runs += _runs(own, chunks, height) if len(own) >= PARSING.least_pairs else []
+        for column in columns
+    ]
+    runs = [run for column in _whole_lines(candidates, chunks) for run in _runs(column, chunks, height)]
     if not runs:
         return list(regions), dict(tables)
     replaced = {of_tables[chunk.line] for run in runs for pair in run for chunk in pair.chunks
@@ -175,11 +176,28 @@ def _chunks(line: TextLine, index: int, height: float) -> list[_Chunk]:
         if word.box[0] - left.box[2] > PARSING.pair_gap * height:
             groups.append([])
         groups[-1].append(word)
+    groups = _with_signs(groups)
     if len(groups) == 1:
         return _at_leaders(line.text.strip(), line.box, index)
     boxes = [union_box(word.box for word in group) for group in groups]
     texts = [" ".join(word.text for word in group) for group in groups]
     return [chunk for text, box in zip(texts, boxes, strict=True) for chunk in _at_leaders(text, box, index)]
+
+
+def _with_signs(groups: Sequence[list[Word]]) -> list[list[Word]]:
+    """Groups of words, those of signs alone joined with what they stand before: a currency and its amount."""
+    joined: list[list[Word]] = []
+    signs: list[Word] = []
+    for group in groups:
+        text = " ".join(word.text for word in group)
+        if any(map(str.isalnum, text)) or _LEADER.search(text):
+            joined.append([*signs, *group])
+            signs = []
+        else:
+            signs += group
+    if joined:
+        joined[-1] += signs
+    return joined or [signs]
 
 
 def _at_leaders(text: str, box: Box, index: int) -> list[_Chunk]:
@@ -295,6 +313,18 @@ def _columns(pairs: Sequence[_Pair], chunks: Sequence[_Chunk], height: float) ->
         )
         if crossing <= PARSING.pairs_crossed * len(column):
             yield column
+
+
+def _whole_lines(columns: Sequence[list[_Pair]], chunks: Sequence[_Chunk]) -> list[list[_Pair]]:
+    """Columns of enough pairs that take lines as a whole: what else a line says would be lost with it."""
+    said = Counter(chunk.line for chunk in chunks if chunk.text)
+    while True:
+        columns = [column for column in columns if len(column) >= PARSING.least_pairs]
+        taken = Counter(chunk.line for column in columns for pair in column for chunk in pair.chunks)
+        whole = [[p for p in column if all(taken[c.line] == said[c.line] for c in p.chunks)] for column in columns]
+        if whole == columns:
+            return whole
+        columns = whole
 
 
 def _runs(column: Sequence[_Pair], chunks: Sequence[_Chunk], height: float) -> list[list[_Pair]]:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from pagemill.document.labels import Label
-from pagemill.document.page import TextLine
+from pagemill.document.page import TextLine, Word
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.pairs import text_of, with_pairs
 from pagemill.tables.table import Table
@@ -130,3 +130,28 @@ def test_a_table_that_was_found_stays() -> None:
     region = DetectedRegion(box=(LEFT, 140, RIGHT, 340), label=Label.TABLE, score=0.9, source="onnx")
     table = Table(cells=(), rows=4, columns=2, line_indices=tuple(range(len(lines))))
     assert with_pairs([region], {0: table}, lines, blank()) == ([region], {0: table})
+
+
+def row_of(y: float, *parts: tuple[str, float]) -> TextLine:
+    """A line of words far apart, as detection joins them."""
+    words = tuple(Word(text, (x, y, x + 15 * len(text), y + 30)) for text, x in parts)
+    box = (words[0].box[0], y, words[-1].box[2], y + 30)
+    return TextLine(text=" ".join(word.text for word in words), box=box, words=words, engine="drawn")
+
+
+@pytest.mark.parametrize("numbers", [("7", "88", "999", ""), ("7", "", "", "")])
+def test_what_else_a_line_says_is_not_lost(numbers: tuple[str, ...]) -> None:
+    lines = []
+    for row, ((label, value), second) in enumerate(zip(GOODS, numbers, strict=True)):
+        parts = [(label, LEFT), (value, 300 - 15 * len(value)), ("面包", 340)] + ([(second, 460)] if second else [])
+        lines.append(row_of(150 + 38 * row, *parts))
+    _, tables = with_pairs([], {}, lines, blank())
+    for table in tables.values():
+        said = "".join("".join(row) for row in table.grid())
+        assert all(word.text in said for index in table.line_indices for word in lines[index].words)
+
+
+def test_a_currency_far_from_its_amount_stays_with_it() -> None:
+    lines = [row_of(150 + 38 * row, (f"番茄{row}", LEFT), ("€", 360), (f"{row}.48", 460)) for row in range(4)]
+    ((_, grid),) = found_in(lines, [])
+    assert grid == [[f"番茄{row}", f"€ {row}.48"] for row in range(4)]
