@@ -134,7 +134,7 @@ def _paired(
 ) -> tuple[list[DetectedRegion], dict[int, Table]]:
     """Regions and tables with the rows of labels and numbers among the lines."""
     try:
-        return with_pairs(regions, tables, lines, pixels)
+        return with_pairs(regions, tables, lines, pixels, with_fields=not is_measurable(lines))
     except Exception as error:  # the regions show the structure, too
         message = f"rows are those of the layout engine: {type(error).__name__}: {error}"
         errors.append(PageError(component="analysis", category="internal", message=message))

@@ -155,3 +155,27 @@ def test_a_currency_far_from_its_amount_stays_with_it() -> None:
     lines = [row_of(150 + 38 * row, (f"番茄{row}", LEFT), ("€", 360), (f"{row}.48", 460)) for row in range(4)]
     ((_, grid),) = found_in(lines, [])
     assert grid == [[f"番茄{row}", f"€ {row}.48"] for row in range(4)]
+
+
+FIELDS = (("성명", "김영희"), ("발급 장소", "박물관"), ("신청 사유", "기한 연기"), ("시설", "이민정"), ("합계", "2227"))
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_labels_with_values_of_words_are_rows_where_typography_does_not_tell(columns: int) -> None:
+    places = [(50 + 300 * column, 190 + 300 * column) for column in range(columns)]
+    lines = [line(text, x, 150 + 38 * row) for own in places for row, pair in enumerate(FIELDS)
+             for x, text in zip(own, pair, strict=True)]  # fmt: skip
+    region = DetectedRegion(box=(40, 140, 790, 340), label=Label.TEXT, score=0.8, source="onnx")
+    kept, tables = with_pairs([region], {}, lines, blank(), with_fields=True)
+    assert [table.grid() for table in tables.values()] == [[list(pair) for pair in FIELDS]] * columns
+    assert len(kept) == columns
+    assert with_pairs([region], {}, lines, blank())[1] == {}
+
+
+@pytest.mark.parametrize(("width", "gutter"), [(14, 3), (22, 9)])
+def test_columns_of_text_on_one_level_are_no_fields(width: int, gutter: int) -> None:
+    lines = [
+        line("항" * (width - row % 2), x, 150 + 38 * row) for x in (50, 50 + 15 * (width + gutter)) for row in range(6)
+    ]
+    region = DetectedRegion(box=(40, 140, 990, 400), label=Label.TEXT, score=0.8, source="onnx")
+    assert with_pairs([region], {}, lines, blank(), with_fields=True)[1] == {}
