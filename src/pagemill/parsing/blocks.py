@@ -51,7 +51,7 @@ class Block(msgspec.Struct, eq=False):
 
     @property
     def measured(self) -> bool:
-        """Whether all font sizes are known, from a text layer or measured on the letters; else they are estimated."""
+        """Whether all font sizes are known, from a text layer or measured on the letters; otherwise estimated."""
         return all(line.font_size for line in self.lines)
 
     @property
