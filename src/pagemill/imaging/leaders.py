@@ -19,6 +19,9 @@ _AROUND = (31, 31)
 """Pixels whose mean is the surroundings."""
 _LARGEST = 0.006
 """Largest side of a dot as a share of the page's longer side: 14 pixels of 2,300."""
+_SOLID, _BLURRED = 0.63, 4
+"""Share of its box that the usual dot of a leader fills, and the side up to which that tells nothing: discs fill 0.7
+and more, digits and letters 0.6 and less. Rows of small digits, such as a scale from 0 to 9, are as even as leaders."""
 _MOST = 20_000
 """Dots of a page that are looked at; newspapers have some thousand dots on letters, noise has more."""
 _DOTS = 8
@@ -31,8 +34,6 @@ _LEVEL = 0.5
 """Difference in height of two neighbours, in widths; a skew of 4 degrees is as much."""
 _ABOVE = 3.0
 """Room above a leader that is blank, in widths of its dots: none is a dotted line under text."""
-
-
 _INK_ABOVE = 0.02
 """Share of that room that specks may take."""
 
@@ -54,7 +55,7 @@ def find_leaders(grey: NDArray[np.uint8]) -> Sequence[tuple[int, int, int, int]]
     darker = cv2.subtract(cv2.blur(grey, _AROUND), grey)
     ink = cv2.threshold(darker, _CONTRAST, 1, cv2.THRESH_BINARY)[1]
     _, _, stats, centres = cv2.connectedComponentsWithStats(ink, connectivity=8)
-    x, y, width, height = (stats[1:, column] for column in range(4))
+    x, y, width, height, area = (stats[1:, column] for column in range(5))
     largest = max(3.0, _LARGEST * max(grey.shape))
     side = np.maximum(width, height)
     small = np.flatnonzero((side <= largest) & (side <= 2 * np.minimum(width, height) + 1))
@@ -65,10 +66,13 @@ def find_leaders(grey: NDArray[np.uint8]) -> Sequence[tuple[int, int, int, int]]
     boxes: list[tuple[int, int, int, int]] = []
     for chain in _chains(places, size):
         dots = order[chain]
+        usual = np.median(size[chain])
+        if usual > _BLURRED and np.median(area[dots] / (width[dots] * height[dots])) < _SOLID:
+            continue
         top = int(y[dots].min())
         left, right = int(x[dots].min()), int((x[dots] + width[dots]).max())
-        room = int(_ABOVE * np.median(size[chain]))
-        if ink[max(0, top - room) : top, left:right].mean() > _INK_ABOVE:
+        above = ink[max(0, top - int(_ABOVE * usual)) : top, left:right]
+        if above.size and above.mean() > _INK_ABOVE:
             continue
         for dot in dots.tolist():  # with its blurred edge
             x1, y1 = max(0, int(x[dot]) - 1), max(0, int(y[dot]) - 1)

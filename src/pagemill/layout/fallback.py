@@ -70,7 +70,7 @@ def complete_regions(
         regions: What the model found, in page pixels.
         lines: Boxes of all text lines of the page, in page pixels.
         pixels: The page.
-        press: The page is known to be one of the press, which is seen else.
+        press: Whether the page is known to be one of the press; otherwise its lines tell.
 
     Returns:
         Regions in no particular order. Those found here have ``source`` "projection" and no score.

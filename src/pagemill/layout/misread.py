@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pagemill.document.geometry import area, areas
 from pagemill.document.labels import Label
@@ -83,8 +82,10 @@ def is_panel(box: Floats, lines: Floats, pixels: Pixels) -> bool:
         lines: Boxes of the lines inside, shape (n, 4).
         pixels: The page.
     """
-    left, top = int(box[0]), int(box[1])
-    shown = pixels[top : int(np.ceil(box[3])), left : int(np.ceil(box[2]))].astype(np.int16)
+    left, top = max(0, int(box[0])), max(0, int(box[1]))
+    shown = np.ascontiguousarray(pixels[top : max(0, int(np.ceil(box[3]))), left : max(0, int(np.ceil(box[2])))])
+    if len(lines) < 2 or not shown.size:
+        return False
     rest = np.ones(shown.shape[:2], dtype=bool)
     for x1, y1, x2, y2 in lines - np.array([left, top, left, top]):
         margin = LAYOUT.text_margin * (y2 - y1)
@@ -92,17 +93,21 @@ def is_panel(box: Floats, lines: Floats, pixels: Pixels) -> bool:
     ground = _of_one_colour(shown, rest)
     panel = _of_one_colour(shown, rest & ~ground)
     x, y, width, height = cv2.boundingRect(panel.astype(np.uint8))
-    if len(lines) < 2 or width * height < LAYOUT.least_panel * rest.size:
+    if width * height < LAYOUT.least_panel * rest.size:
         return False  # a drawing in one colour, or a logo
     filled = (panel | ~rest)[y : y + height, x : x + width].mean()
     return bool(min(filled, (ground | panel)[rest].mean()) >= LAYOUT.panel_filled)
 
 
-def _of_one_colour(shown: NDArray[np.int16], where: Flags) -> Flags:
+def _of_one_colour(shown: Pixels, where: Flags) -> Flags:
     """Which pixels have the usual colour of some of them, and are among these."""
     if not where.any():
         return where
-    alike: Flags = np.abs(shown - np.median(shown[where], axis=0)).max(axis=2) <= LAYOUT.ink_contrast
+    step = max(1, int(np.sqrt(where.size / LAYOUT.colour_sample)))
+    sample = shown[::step, ::step][where[::step, ::step]]
+    usual = np.median(sample if len(sample) else shown[where], axis=0)
+    low, high = np.ceil(usual - LAYOUT.ink_contrast), np.floor(usual + LAYOUT.ink_contrast)
+    alike: Flags = np.asarray(cv2.inRange(shown, tuple(low.tolist()), tuple(high.tolist()))) > 0
     return alike & where
 
 

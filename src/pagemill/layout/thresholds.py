@@ -65,6 +65,8 @@ class LayoutThresholds:
     least_panel, panel_filled = 0.15, 0.97
     """Share of a figure that is a panel of one colour with text on it, and of the panel that has this colour: its
     rounded corners and soft edges have not. Not measured."""
+    colour_sample = 100_000
+    """Pixels that tell the usual colour of a figure: the median of all of a page takes a second."""
     min_remainder = 0.015
     """Least share of the page of such a remainder."""
     logo = 0.08

@@ -104,12 +104,17 @@ def analyse_page(
         lines = [*level, *across]
     tables = _tables(regions, page.pixels, lines, tables_mode, table_engine, record.errors)
     if not across and len(lines) <= PARSING.max_lines:
-        regions, tables = _paired(regions, tables, lines, page.pixels, record.errors)
-    if across:
-        turned, their_tables = _laid_across(page, across, tables_mode, table_engine, record.errors)
-        start = len(lines) - len(across)
+        paired, tables = _paired(regions, tables, lines, page.pixels, record.errors)
+        indices = {id(region): index for index, region in enumerate(paired)}  # formulas stay as they are
+        formulas = {indices[id(regions[index])]: latex for index, latex in formulas.items()}
+        regions = paired
+    in_cells = {place for table in tables.values() for place in table.line_indices}  # heads of columns run across, too
+    left = [place for place in range(len(lines) - len(across), len(lines)) if place not in in_cells]
+    if left:
+        apart = [lines[place] for place in left]
+        turned, their_tables = _laid_across(page, apart, tables_mode, table_engine, record.errors)
         for index, table in their_tables.items():
-            places = tuple(start + place for place in table.line_indices)
+            places = tuple(left[place] for place in table.line_indices)
             tables[len(regions) + index] = replace(table, line_indices=places)
         regions = [*regions, *turned]
     scanned = _scanned(page, regions, tables, lines, record) if by_typography else None
@@ -129,7 +134,7 @@ def _paired(
 ) -> tuple[list[DetectedRegion], dict[int, Table]]:
     """Regions and tables with the rows of labels and numbers among the lines."""
     try:
-        return with_pairs(regions, tables, lines, pixels)
+        return with_pairs(regions, tables, lines, pixels, with_fields=not is_measurable(lines))
     except Exception as error:  # the regions show the structure, too
         message = f"rows are those of the layout engine: {type(error).__name__}: {error}"
         errors.append(PageError(component="analysis", category="internal", message=message))

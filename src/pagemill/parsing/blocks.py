@@ -51,7 +51,7 @@ class Block(msgspec.Struct, eq=False):
 
     @property
     def measured(self) -> bool:
-        """Whether all font sizes are known, from a text layer or measured on the letters; else they are estimated."""
+        """Whether all font sizes are known, from a text layer or measured on the letters; otherwise estimated."""
         return all(line.font_size for line in self.lines)
 
     @property
@@ -67,7 +67,7 @@ class Block(msgspec.Struct, eq=False):
     def piece(self, rows: list[Row], label: Label | None = None) -> Block:
         """A block of some of its rows."""
         box = union_box(row.box for row in rows)
-        return Block(box, label or self.label, rows, self.source, self.score, rank=self.rank)
+        return Block(box, label or self.label, rows, self.source, self.score, rank=self.rank, part=self.part)
 
     def take(self, *others: Block) -> None:
         """Add the lines of others, each to the row that it stands in."""

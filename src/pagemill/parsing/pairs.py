@@ -16,7 +16,7 @@ import numpy as np
 
 from pagemill.document.geometry import Box, union_box
 from pagemill.document.labels import FIGURES, FORMULAS, Label
-from pagemill.document.page import TextLine
+from pagemill.document.page import TextLine, Word
 from pagemill.imaging.types import Pixels
 from pagemill.late import re
 from pagemill.layout.base import DetectedRegion
@@ -65,7 +65,12 @@ class _Pair:
 
 
 def with_pairs(
-    regions: Sequence[DetectedRegion], tables: Mapping[int, Table], lines: Sequence[TextLine], pixels: Pixels
+    regions: Sequence[DetectedRegion],
+    tables: Mapping[int, Table],
+    lines: Sequence[TextLine],
+    pixels: Pixels,
+    *,
+    with_fields: bool = False,
 ) -> tuple[list[DetectedRegion], dict[int, Table]]:
     """Regions and tables with those of the rows of labels and numbers, whose lines leave the regions that had them.
 
@@ -74,6 +79,7 @@ def with_pairs(
         tables: Recognised tables by the index of their region.
         lines: All lines of the page.
         pixels: The page.
+        with_fields: Whether values may be words, too: where typography does not tell forms from columns.
 
     Returns:
         The regions, and the tables by the index of their region. Rows with leaders are regions of contents, and single
@@ -89,7 +95,10 @@ def with_pairs(
         return list(regions), dict(tables)
     height = median(lines[i].box[3] - lines[i].box[1] for i in free)
     chunks = [chunk for i in free for chunk in _chunks(lines[i], i, height)]
-    columns = list(_columns(_pairs(chunks, pixels, height), chunks, height))
+    fields = list(_fields(chunks, height)) if with_fields else []
+    known = {(chunk.line, chunk.text) for column in fields for pair in column for chunk in pair.chunks}
+    numbered = [p for p in _pairs(chunks, pixels, height) if not any((c.line, c.text) in known for c in p.chunks)]
+    columns = [*fields, *_columns(numbered, chunks, height)]
     # A table that was found has its rows, but where it took a leader for a column.
     given = {of_tables[chunk.line] for column in columns if not _is_led(column)
              for pair in column for chunk in pair.chunks if chunk.line in of_tables}  # fmt: skip
@@ -98,15 +107,16 @@ def with_pairs(
         pictures.get(id(lines[i]), -1) for i in {c.line for column in columns for p in column for c in p.chunks}
     )
     shown = {i for i in set(pictures.values()) if paired[i] < PARSING.pairs_of_picture * len(members[i])}
-    runs: list[list[_Pair]] = []
-    for column in columns:
-        own = [
+    candidates = [
+        [
             pair
             for pair in column
             if not any(of_tables.get(chunk.line, -1) in given for chunk in pair.chunks)
             and not any(pictures.get(id(lines[chunk.line]), -1) in shown for chunk in pair.chunks)
         ]
-        runs += _runs(own, chunks, height) if len(own) >= PARSING.least_pairs else []
+        for column in columns
+    ]
+    runs = [run for column in _whole_lines(candidates, chunks) for run in _runs(column, chunks, height)]
     if not runs:
         return list(regions), dict(tables)
     replaced = {of_tables[chunk.line] for run in runs for pair in run for chunk in pair.chunks
@@ -175,11 +185,28 @@ def _chunks(line: TextLine, index: int, height: float) -> list[_Chunk]:
         if word.box[0] - left.box[2] > PARSING.pair_gap * height:
             groups.append([])
         groups[-1].append(word)
+    groups = _with_signs(groups)
     if len(groups) == 1:
         return _at_leaders(line.text.strip(), line.box, index)
     boxes = [union_box(word.box for word in group) for group in groups]
     texts = [" ".join(word.text for word in group) for group in groups]
     return [chunk for text, box in zip(texts, boxes, strict=True) for chunk in _at_leaders(text, box, index)]
+
+
+def _with_signs(groups: Sequence[list[Word]]) -> list[list[Word]]:
+    """Groups of words, those of signs alone joined with what they stand before: a currency and its amount."""
+    joined: list[list[Word]] = []
+    signs: list[Word] = []
+    for group in groups:
+        text = " ".join(word.text for word in group)
+        if any(map(str.isalnum, text)) or _LEADER.search(text):
+            joined.append([*signs, *group])
+            signs = []
+        else:
+            signs += group
+    if joined:
+        joined[-1] += signs
+    return joined or [signs]
 
 
 def _at_leaders(text: str, box: Box, index: int) -> list[_Chunk]:
@@ -295,6 +322,54 @@ def _columns(pairs: Sequence[_Pair], chunks: Sequence[_Chunk], height: float) ->
         )
         if crossing <= PARSING.pairs_crossed * len(column):
             yield column
+
+
+def _fields(chunks: Sequence[_Chunk], height: float) -> Iterable[list[_Pair]]:
+    """Labels with values of any kind, as on forms: both begin below each other, in rows of nothing else.
+
+    Two columns of text look alike, but their lines end close to the next column.
+    """
+    grouped: defaultdict[int, list[_Pair]] = defaultdict(list)
+    pairs: list[_Pair] = []
+    for row in _rows([chunk for chunk in chunks if chunk.text]):
+        parts = [[row[0]]]
+        for left, chunk in pairwise(row):
+            if chunk.box[0] - left.box[2] > PARSING.pair_gap * height:
+                parts.append([])
+            parts[-1].append(chunk)
+        if len(parts) % 2 == 0 and not any(chunk.led for chunk in row) and all(len(part) == 1 for part in parts[1::2]):
+            pairs += [
+                _Pair(tuple(label), value[0], False) for label, value in zip(parts[::2], parts[1::2], strict=True)
+            ]
+    last = -float("inf")
+    for pair in sorted(pairs, key=lambda pair: pair.value.box[0]):
+        begins = pair.value.box[0]
+        key = len(grouped) if begins - last <= PARSING.pair_edge * height else len(grouped) + 1
+        grouped[key].append(pair)
+        last = begins
+    for column in grouped.values():
+        column.sort(key=lambda pair: pair.value.middle)
+        start = float(np.median([pair.label[0].box[0] for pair in column]))
+        column = [pair for pair in column if abs(pair.label[0].box[0] - start) < PARSING.pair_edge * height]
+        if len(column) < PARSING.least_fields:
+            continue
+        width = float(np.median([pair.label[-1].box[2] for pair in column])) - start
+        room = float(np.median([pair.value.box[0] for pair in column])) - start
+        colons = sum(pair.label[-1].text[-1] in ":：" for pair in column)
+        if 2 * colons > len(column) or width < min(PARSING.field_filled * room, PARSING.field_label * height):
+            yield column
+
+
+def _whole_lines(columns: Sequence[list[_Pair]], chunks: Sequence[_Chunk]) -> list[list[_Pair]]:
+    """Columns of enough pairs that take lines as a whole: what else a line says would be lost with it."""
+    said = Counter(chunk.line for chunk in chunks if chunk.text)
+    while True:
+        columns = [column for column in columns if len(column) >= PARSING.least_pairs]
+        taken = Counter(chunk.line for column in columns for pair in column for chunk in pair.chunks)
+        whole = [[p for p in column if all(taken[c.line] == said[c.line] for c in p.chunks)] for column in columns]
+        if whole == columns:
+            return whole
+        columns = whole
 
 
 def _runs(column: Sequence[_Pair], chunks: Sequence[_Chunk], height: float) -> list[list[_Pair]]:

@@ -91,15 +91,12 @@ def scanned_blocks(
         if block.text and (is_paired or block.table is not None):
             tabular.append(block)
     paired = [block for block in tabular if block.source == PAIRS]
-    kept = [*pictures, *paired]
-    apart = {id(line) for block in [*shown, *tabular] if block not in kept for line in block.lines}
-    page = measured([line for line in lines if id(line) not in apart], pixels)
-    places = assign_lines(page.lines, [block.box for block in paired])
-    rows = [line for line, place in zip(page.lines, places, strict=True) if place >= 0]
-    left = [line for line, place in zip(page.lines, places, strict=True) if place < 0]
-    text, originals = _in_order(left, found, (width, height)), page.originals
+    apart = {id(line) for block in [*shown, *tabular] if block not in pictures for line in block.lines}
+    rows = [line for block in paired for line in block.lines]
+    page = measured([line for line in lines if id(line) not in apart], pixels, rows)
+    text, originals = _in_order(page.lines, found, (width, height)), page.originals
     layer = TextLayer(lines=(), characters=0, unmapped=0, drawings=tuple(page.bullets))
-    blocks = typographic_blocks(layer, text, [*shown, *tabular], (width, height), page_number, rows, written=False)
+    blocks = typographic_blocks(layer, text, [*shown, *tabular], (width, height), page_number, page.rows, written=False)
     if blocks is None or _disorder(blocks, text) > _MOST_DISORDER:
         return None
     for block in blocks:

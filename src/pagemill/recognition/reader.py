@@ -169,14 +169,13 @@ class PageReader:
         page = await self._services.compute(without_leaders, page)
         found = await self._services.detect(page)
         rotation = 0
+        before: list[DetectedLine] = []
         # Before anything is read: engines read level lines only.
         if runs_vertically(found):
+            before = found
             rotation = await self._rotation(page, found, (90, 270))
-            level = [line for line in found if _is_flat(line, _LEVEL)]
-            tall = [line for line in found if not _is_flat(line, _LEVEL)]
             page, found = await self._turned(page, rotation)
-            found = await self._with_tall(page, found, tall, rotation)
-            found = await self._with_level(page, found, level, rotation)
+            found = await self._with_earlier(page, found, before, rotation)
         lines, shares = await self._first_reading(page, found, bends)
         head_down = is_head_down(shares) and (reads_below(lines, UNSURE) or is_poor_snippet(lines))
         # Upside down, no reading is evidence for a script: other engines are asked once the text stands upright.
@@ -187,6 +186,7 @@ class PageReader:
         if flip:
             rotation = (rotation + flip) % 360
             page, found = await self._turned(page, flip)
+            found = await self._with_earlier(page, found, before, rotation)
             lines, shares = await self._first_reading(page, found, bends)
         if flip or head_down:
             await self._read_others(lines, shares)
@@ -196,8 +196,10 @@ class PageReader:
         back, front = ([line.image for line in each] for each in (mirrored, filter(is_sure, lines)))
         if len(back) >= ENOUGH_LINES and is_paler(back, front):  # it crosses other lines, too
             page = await self._services.compute(without_back, page, back, front)
-            lines, shares = await self._first_reading(page, await self._services.detect(page), bends)
+            found = await self._with_earlier(page, await self._services.detect(page), before, rotation)
+            lines, shares = await self._first_reading(page, found, bends)
             await self._read_others(lines, shares)
+            await self._read_head_down(lines)
         of_stamps = await self._read_stamps(rotate_quarter(stamps, rotation)) if stamps is not None else []
         words = list(filter(_holds_words, of_stamps))
         lines += words
@@ -211,6 +213,15 @@ class PageReader:
         read = read._replace(script=script, foreign=foreign, handwritten=by_hand)
         unread = read.stamps + len(of_stamps) - len(words)
         return read._replace(rotation=rotation, signs=signs, mirrored=len(mirrored), stamps=unread)
+
+    async def _with_earlier(
+        self, page: Pixels, found: list[DetectedLine], before: list[DetectedLine], degrees: int
+    ) -> list[DetectedLine]:
+        """The lines of a turned page, with those that were found before it was turned alone; none if it was not."""
+        level = [line for line in before if _is_flat(line, _LEVEL)]
+        tall = [line for line in before if not _is_flat(line, _LEVEL)]
+        found = await self._with_tall(page, found, tall, degrees) if tall else found
+        return await self._with_level(page, found, level, degrees) if level else found
 
     async def _with_tall(
         self, page: Pixels, found: list[DetectedLine], tall: list[DetectedLine], degrees: int

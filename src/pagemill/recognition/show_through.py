@@ -17,7 +17,7 @@ _PALER = 0.75
 
 def is_paler(back: Sequence[Pixels], front: Sequence[Pixels]) -> bool:
     """Whether the ink of some lines is clearly paler than that of others."""
-    return bool(back) and bool(front) and _back_ink(back) <= _PALER * _front_ink(front)
+    return bool(back) and bool(front) and _back_ink(back) < _PALER * _front_ink(front)
 
 
 def without_back(page: Pixels, back: Sequence[Pixels], front: Sequence[Pixels]) -> Pixels:

@@ -1,5 +1,7 @@
 """Leaders are found by their dots, and taken out of a page."""
 
+import warnings
+
 import cv2
 import numpy as np
 import pytest
@@ -43,3 +45,16 @@ def test_dots_at_uneven_distances_are_none() -> None:
     for place, x in enumerate(np.cumsum([27, 41, 34, 30, 40, 28, 27, 28, 25, 26, 29, 21])):
         page[97 + place % 2 : 101, 100 + x : 104 + x] = 20
     assert find_leaders(page[..., 0]) == []
+
+
+def test_a_scale_of_small_digits_is_none() -> None:
+    page = np.full((2339, 1654, 3), 255, np.uint8)
+    for place in range(10):
+        cv2.putText(page, str(place), (200 + 40 * place, 1000), cv2.FONT_HERSHEY_SIMPLEX, 0.5, (20, 20, 20), 1)
+    assert without_leaders(page) is page
+
+
+def test_a_leader_at_the_upper_edge_has_nothing_above_it() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(find_leaders(_page()[97:, :, 0])) == 20

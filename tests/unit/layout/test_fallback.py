@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ from pagemill.document.geometry import as_array, intersection
 from pagemill.document.labels import Label
 from pagemill.layout.base import DetectedRegion
 from pagemill.layout.fallback import SOURCE, complete_regions
+from pagemill.layout.misread import is_panel
 
 PAGE = np.random.default_rng(0).integers(0, 256, (1400, 1000, 3), dtype=np.uint8)
 """Ink everywhere, so that no part of a figure shows nothing but text."""
@@ -54,6 +57,14 @@ def test_a_chart_keeps_the_labels_inside_it() -> None:
     lines = [(110, 300, 130, 315), (110, 400, 130, 415), (300, 580, 360, 595), *text(100, 900, 700, 5)]
     regions = complete_regions([region(Label.CHART, 100, 250, 500, 600)], lines, PAGE)
     assert labels(regions) == [Label.CHART, Label.TEXT]
+
+
+@pytest.mark.parametrize("box", [(-30, 5, -10, 90), (10, 10, 10, 90), (400, 10, 500, 100), (-3, 5, 90, 90)])
+def test_a_figure_beside_the_page_is_no_panel(box: tuple[float, ...]) -> None:
+    lines = np.array([[10.0, 10.0, 60.0, 20.0], [10.0, 30.0, 60.0, 40.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not is_panel(np.array(box, float), lines, np.full((200, 300, 3), 255, np.uint8))
 
 
 @pytest.mark.parametrize(("panel", "is_figure"), [("filled", False), ("outlined", True), ("two", True)])

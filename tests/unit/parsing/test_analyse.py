@@ -1,6 +1,7 @@
 """What layout missed, found in pages drawn here."""
 
 from dataclasses import replace
+from typing import cast
 
 import cv2
 import numpy as np
@@ -10,12 +11,14 @@ from pagemill.config.modes import TablesMode
 from pagemill.document.identity import PageKey
 from pagemill.document.labels import Label
 from pagemill.document.page import PageResult, TextLine
+from pagemill.document.symbols import Symbol
 from pagemill.errors import MissingDependencyError
 from pagemill.export.markdown import page_markdown
-from pagemill.imaging.page import DecodedPage
+from pagemill.imaging.page import DecodedPage, TextLayer
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing import analyse
 from pagemill.parsing.analyse import analyse_page
+from pagemill.parsing.inline_formulas import InlineFormulas
 from pagemill.sources.base import DocumentRef, PageRef
 
 REF = PageRef(
@@ -289,3 +292,30 @@ def test_a_ruled_table_across_a_turned_newspaper_is_recognised_as_it_was():
     assert (table.content or "").count("<tr>") == 4
     assert (table.content or "").index("cell 0 2") < (table.content or "").index("cell 1 0")
     assert table.bbox[2] < 320
+
+
+def test_the_latex_of_a_formula_stays_with_it_where_rows_change_the_regions(monkeypatch):
+    lines = [TextLine(text=f"goods {row}", box=(50, 150 + 38 * row, 160, 180 + 38 * row)) for row in range(4)]
+    lines += [TextLine(text=f"{row}.48", box=(450, 150 + 38 * row, 520, 180 + 38 * row)) for row in range(4)]
+    lines += [TextLine(text="a = b", box=(200, 500, 300, 530)), TextLine(text="so it is", box=(50, 600, 300, 630))]
+    boxes = ((45, 145, 300, 300), (400, 145, 525, 300), (50, 600, 300, 630), (200, 500, 300, 530))
+    labels = (Label.TEXT, Label.TEXT, Label.TEXT, Label.DISPLAY_FORMULA)
+    regions = [
+        DetectedRegion(box=box, label=label, score=0.9, source="onnx") for box, label in zip(boxes, labels, strict=True)
+    ]
+    monkeypatch.setattr(analyse, "_with_formulas", lambda *_: (regions, {3: "a=b"}, InlineFormulas()))
+    layer = TextLayer(lines=(), characters=0, unmapped=0, symbols=(cast(Symbol, None),))
+    page = DecodedPage(pixels=np.full((900, 600, 3), 255, np.uint8), text_layer=layer)
+    record = analyse_page(REF, page, regions, lines)
+    said = {region.label: region.content for region in record.regions}
+    assert said[Label.DISPLAY_FORMULA] == "a=b"
+    assert said[Label.TEXT] == "so it is"
+
+
+def test_lines_across_in_the_cells_of_a_level_table_are_nowhere_else():
+    pixels, lines = grid_page()
+    heads = [across(310, 290, "for sale"), across(510, 290, "two three")]
+    record = analyse_page(REF, DecodedPage(pixels=pixels), [], [*heads, *lines], is_turned=True)
+    said = page_markdown(record)
+    assert [said.count(word) for word in ("sale", "three")] == [1, 1]
+    assert "two three" in next(region.content or "" for region in record.regions if region.label is Label.TABLE)

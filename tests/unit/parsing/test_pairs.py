@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from pagemill.document.labels import Label
-from pagemill.document.page import TextLine
+from pagemill.document.page import TextLine, Word
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.pairs import text_of, with_pairs
 from pagemill.tables.table import Table
@@ -130,3 +130,52 @@ def test_a_table_that_was_found_stays() -> None:
     region = DetectedRegion(box=(LEFT, 140, RIGHT, 340), label=Label.TABLE, score=0.9, source="onnx")
     table = Table(cells=(), rows=4, columns=2, line_indices=tuple(range(len(lines))))
     assert with_pairs([region], {0: table}, lines, blank()) == ([region], {0: table})
+
+
+def row_of(y: float, *parts: tuple[str, float]) -> TextLine:
+    """A line of words far apart, as detection joins them."""
+    words = tuple(Word(text, (x, y, x + 15 * len(text), y + 30)) for text, x in parts)
+    box = (words[0].box[0], y, words[-1].box[2], y + 30)
+    return TextLine(text=" ".join(word.text for word in words), box=box, words=words, engine="drawn")
+
+
+@pytest.mark.parametrize("numbers", [("7", "88", "999", ""), ("7", "", "", "")])
+def test_what_else_a_line_says_is_not_lost(numbers: tuple[str, ...]) -> None:
+    lines = []
+    for row, ((label, value), second) in enumerate(zip(GOODS, numbers, strict=True)):
+        parts = [(label, LEFT), (value, 300 - 15 * len(value)), ("面包", 340)] + ([(second, 460)] if second else [])
+        lines.append(row_of(150 + 38 * row, *parts))
+    _, tables = with_pairs([], {}, lines, blank())
+    for table in tables.values():
+        said = "".join("".join(row) for row in table.grid())
+        assert all(word.text in said for index in table.line_indices for word in lines[index].words)
+
+
+def test_a_currency_far_from_its_amount_stays_with_it() -> None:
+    lines = [row_of(150 + 38 * row, (f"番茄{row}", LEFT), ("€", 360), (f"{row}.48", 460)) for row in range(4)]
+    ((_, grid),) = found_in(lines, [])
+    assert grid == [[f"番茄{row}", f"€ {row}.48"] for row in range(4)]
+
+
+FIELDS = (("성명", "김영희"), ("발급 장소", "박물관"), ("신청 사유", "기한 연기"), ("시설", "이민정"), ("합계", "2227"))
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_labels_with_values_of_words_are_rows_where_typography_does_not_tell(columns: int) -> None:
+    places = [(50 + 300 * column, 190 + 300 * column) for column in range(columns)]
+    lines = [line(text, x, 150 + 38 * row) for own in places for row, pair in enumerate(FIELDS)
+             for x, text in zip(own, pair, strict=True)]  # fmt: skip
+    region = DetectedRegion(box=(40, 140, 790, 340), label=Label.TEXT, score=0.8, source="onnx")
+    kept, tables = with_pairs([region], {}, lines, blank(), with_fields=True)
+    assert [table.grid() for table in tables.values()] == [[list(pair) for pair in FIELDS]] * columns
+    assert len(kept) == columns
+    assert with_pairs([region], {}, lines, blank())[1] == {}
+
+
+@pytest.mark.parametrize(("width", "gutter"), [(14, 3), (22, 9)])
+def test_columns_of_text_on_one_level_are_no_fields(width: int, gutter: int) -> None:
+    lines = [
+        line("항" * (width - row % 2), x, 150 + 38 * row) for x in (50, 50 + 15 * (width + gutter)) for row in range(6)
+    ]
+    region = DetectedRegion(box=(40, 140, 990, 400), label=Label.TEXT, score=0.8, source="onnx")
+    assert with_pairs([region], {}, lines, blank(), with_fields=True)[1] == {}

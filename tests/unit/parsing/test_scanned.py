@@ -239,3 +239,19 @@ def test_cyrillic_descenders_are_below_the_baseline():
     ]
     assert found[1:3] == found[3:] * 2
     assert found[0] > found[1]
+
+
+def test_the_words_of_a_stamp_across_rows_of_labels_and_numbers_are_not_lost():
+    pixels = np.full((700, 1000, 3), 255, np.uint8)
+    lines = []
+    for number, (label, value) in enumerate(GOODS):
+        y = 60 + 38 * number
+        lines += [TextLine(text=label, box=(80, y, 80 + 15 * len(label), y + 30), engine="drawn")]
+        lines += [TextLine(text=value, box=(900 - 15 * len(value), y, 900, y + 30), engine="drawn")]
+    lines.append(TextLine(text="Received in the harbour office", box=(400, 136, 950, 166), engine="drawn"))
+    for line in lines:
+        x1, y1, x2, y2 = map(int, line.box)
+        pixels[y1 + 6 : y2 - 6, x1:x2:4] = 0
+    record = record_of(pixels, lines)
+    assert [region.content for region in record.regions if region.label is not Label.TABLE] == [lines[-1].text]
+    assert sum(region.content.count("<tr>") for region in record.regions if region.label is Label.TABLE) == len(GOODS)

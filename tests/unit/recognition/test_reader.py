@@ -119,18 +119,19 @@ async def test_lines_that_read_well_in_a_mirror_shine_through_from_the_back():
     assert (len(result.lines), result.mirrored) == (7, 0)
 
 
-async def test_a_pale_back_is_taken_off_the_page_even_where_most_lines_are_its_own(monkeypatch):
-    class Engines(RuleEngines):
-        """The back is paler ink here; it crosses a line until it is gone."""
+class PaleBack(RuleEngines):
+    """The back is paler ink here; it crosses a line until it is gone."""
 
-        def _read(self, engine, line):
-            if int(line.min()) == LATIN_INK:
-                return super()._read(engine, line)
-            upright = line[:, :31].mean() < line[:, -31:].mean()
-            text, confidence = ("jx9j nijsl", 0.6) if upright else ("latin text", 0.98)
-            return RecognizedText(text=text, confidence=confidence)
+    def _read(self, engine, line):
+        if int(line.min()) == LATIN_INK:
+            return super()._read(engine, line)
+        upright = line[:, :31].mean() < line[:, -31:].mean()
+        text, confidence = ("jx9j nijsl", 0.6) if upright else ("latin text", 0.98)
+        return RecognizedText(text=text, confidence=confidence)
 
-    result = await PageReader(KOREAN, Engines()).read(page_of(LATIN_INK, *[PALE_INK] * 6))
+
+async def test_a_pale_back_is_taken_off_the_page_even_where_most_lines_are_its_own():
+    result = await PageReader(KOREAN, PaleBack()).read(page_of(LATIN_INK, *[PALE_INK] * 6))
     assert (len(result.lines), result.mirrored) == (1, 6)
     dark = [page_of(ink)[20:60] for ink in (0, 100)]
     assert not is_paler(dark[:1], dark[1:]) and not is_paler([], dark)
@@ -157,6 +158,31 @@ async def test_lines_that_stand_on_their_heads_are_read_on_an_upright_page(monke
     assert [line.polygon is not None for line in result.lines] == [False, False, False, True]
     assert result.lines[3].polygon[0][0] > result.lines[3].polygon[1][0]
     assert result.rotation == 0
+
+
+async def test_lines_that_stand_on_their_heads_are_read_on_a_page_without_its_back(monkeypatch):
+    page = page_of(*[LATIN_INK] * 12, *[PALE_INK] * 3)
+    page[200:260] = page[200:260][::-1, ::-1]
+    monkeypatch.setattr(
+        reader,
+        "script_shares",
+        lambda images: {"~LATIN": float(images[0][:, :31].mean() > images[0][:, -31:].mean())},
+    )
+    result = await PageReader(KOREAN, PaleBack()).read(page)
+    assert ([line.text[:5] for line in result.lines], result.mirrored) == (["latin"] * 12, 3)
+
+
+async def test_lines_across_a_page_are_read_once_its_back_is_gone():
+    class Engines(PaleBack, OneAcross):
+        """Lines across a page of which the back shines through."""
+
+    page = np.full((620, 680 + 200, 3), 255, np.uint8)
+    page[:, :680] = np.rot90(page_of(*[LATIN_INK] * 5, *[PALE_INK] * 6))
+    page[104:120, 700:860:8] = LATIN_INK
+    page[104:120, 694:710] = LATIN_INK
+    result = await PageReader(KOREAN, Engines(680)).read(page)
+    assert (result.rotation, result.mirrored) == (90, 6)
+    assert sum(line.polygon is not None for line in result.lines) == 1
 
 
 @pytest.mark.parametrize(
@@ -433,11 +459,16 @@ async def test_a_turned_page_is_read_upright(degrees, ink):
 class OneAcross(RuleEngines):
     """Finds a level line at the right of lines on their side, and nothing there once the page is turned."""
 
+    def __init__(self, width: int = 320) -> None:
+        super().__init__()
+        self.width = width
+
     async def detect(self, page):
+        left, right = self.width + 10.0, self.width + 190.0
         if page.shape[0] != 620:
-            return [line for line in await super().detect(page) if line.box[1] < 320]
-        found = await super().detect(page[:, :320])
-        level = ((330.0, 100.0), (510.0, 100.0), (510.0, 124.0), (330.0, 124.0))
+            return [line for line in await super().detect(page) if line.box[1] < self.width]
+        found = await super().detect(page[:, : self.width])
+        level = ((left, 100.0), (right, 100.0), (right, 124.0), (left, 124.0))
         return [*found, DetectedLine(polygon=level, score=1.0)]
 
 

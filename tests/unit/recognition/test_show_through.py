@@ -25,3 +25,9 @@ def test_the_back_goes_and_the_front_stays():
     strokes = front.mean(axis=2) < 60
     assert page[:40][strokes].mean() < 90
     assert np.abs(page[:40].astype(int) - front)[back.mean(axis=2) < 190].mean() < 25
+
+
+def test_white_letters_on_black_are_not_paler_than_themselves():
+    inverted = 255 - line("the harbour office", 1.0)
+    inverted[inverted < 60] = 0
+    assert not is_paler([inverted[:, ::-1]], [inverted])

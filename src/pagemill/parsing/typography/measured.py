@@ -85,17 +85,21 @@ class Measured(msgspec.Struct, frozen=True):
     """The recognised line by the id of each line that stands for it as a whole."""
     bullets: list[Box]
     """Signs before lines that recognition left out."""
+    rows: list[TextLine]
+    """Those of tables."""
 
 
-def measured(lines: Sequence[TextLine], pixels: Pixels) -> Measured:
+def measured(lines: Sequence[TextLine], pixels: Pixels, rows: Sequence[TextLine] = ()) -> Measured:
     """Lines with their typography.
 
     Args:
         lines: As recognised, level.
         pixels: Of the page.
+        rows: Lines of tables, which tell the size of text, too.
     """
     grey = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY)
-    found = [_measure(line, grey) for line in lines]
+    found = [_measure(line, grey) for line in [*lines, *rows]]
+    cells = found[len(lines) :]
     _give_sizes(found)
     for measure in found:  # brackets reach below the baseline
         if not any(map(str.isalnum, measure.line.text)) and measure.height > 0.8 * measure.size:
@@ -107,7 +111,7 @@ def measured(lines: Sequence[TextLine], pixels: Pixels) -> Measured:
     _measure_again(found, pitches, grey)
     _give_weights(found)
     _give_body_size([measure for measure in found if not measure.bold and not measure.pitch])
-    found = _with_leaders(found, grey)
+    found = _with_leaders(found[: len(lines)], grey)
     result: list[TextLine] = []
     originals: dict[int, TextLine] = {}
     for measure in found:
@@ -115,7 +119,8 @@ def measured(lines: Sequence[TextLine], pixels: Pixels) -> Measured:
         if len(parts) == 1:
             originals[id(parts[0])] = measure.line
         result += parts
-    return Measured(result, originals, _bullets(found, grey))
+    of_tables = [part for measure in cells for part in _as_lines(measure)]
+    return Measured(result, originals, _bullets([*found, *cells], grey), of_tables)
 
 
 def _measure(line: TextLine, grey: np.ndarray, without: Sequence[_Word] = ()) -> _Measure:
