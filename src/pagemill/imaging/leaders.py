@@ -19,7 +19,7 @@ _AROUND = (31, 31)
 """Pixels whose mean is the surroundings."""
 _LARGEST = 0.006
 """Largest side of a dot as a share of the page's longer side: 14 pixels of 2,300."""
-_SOLID, _BLURRED = 0.63, 4
+_SOLID, _BLURRED = 0.63, 6
 """Share of its box that the usual dot of a leader fills, and the side up to which that tells nothing: discs fill 0.7
 and more, digits and letters 0.6 and less. Rows of small digits, such as a scale from 0 to 9, are as even as leaders."""
 _MOST = 20_000

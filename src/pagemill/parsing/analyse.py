@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pagemill.config.modes import TablesMode
 from pagemill.document.geometry import Box, area, as_array, clip, components, intersection, shared_areas, union_box
 from pagemill.document.labels import FIGURES, FORMULAS, Label
-from pagemill.document.page import PageError, PageResult, TextLine
+from pagemill.document.page import ANNOTATION, PageError, PageResult, TextLine
 from pagemill.errors import PagemillError
 from pagemill.imaging.page import DecodedPage, TextLayer
 from pagemill.imaging.photograph import evenly_lit, thin_strokes
@@ -133,8 +133,9 @@ def _paired(
     errors: list[PageError],
 ) -> tuple[list[DetectedRegion], dict[int, Table]]:
     """Regions and tables with the rows of labels and numbers among the lines."""
+    is_read = not any(line.engine in ("text-layer", ANNOTATION) for line in lines)  # fields of PDFs have their labels
     try:
-        return with_pairs(regions, tables, lines, pixels, with_fields=not is_measurable(lines))
+        return with_pairs(regions, tables, lines, pixels, with_fields=is_read and not is_measurable(lines))
     except Exception as error:  # the regions show the structure, too
         message = f"rows are those of the layout engine: {type(error).__name__}: {error}"
         errors.append(PageError(component="analysis", category="internal", message=message))
