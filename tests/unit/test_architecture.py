@@ -1,9 +1,11 @@
 """The rooms of docs/architecture.md: imports point one way, and the light entry points stay light."""
 
+import ast
 import functools
 import re
 import subprocess
 import sys
+from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -152,6 +154,21 @@ def test_a_page_of_text_is_parsed_without_what_reads_pictures():
     )
     run = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=60)
     assert not {"cv2", "PIL", "lxml", "pypdfium2", "onnxruntime", "importlib.metadata"} & {*run.stdout.split()}
+
+
+def test_no_class_assigns_a_name_twice():
+    """The second threshold of a name would be that of both rules."""
+    twice = []
+    for path in SOURCE.rglob("*.py"):
+        for found in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(found, ast.ClassDef):
+                targets = [target for one in found.body if isinstance(one, ast.Assign) for target in one.targets]
+                targets += [one.target for one in found.body if isinstance(one, ast.AnnAssign)]
+                names = Counter(
+                    name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)
+                )
+                twice += [f"{path.name}: {found.name}.{name}" for name, count in names.items() if count > 1]
+    assert not twice
 
 
 def test_tests_mirror_the_source_tree():

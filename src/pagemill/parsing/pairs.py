@@ -351,12 +351,12 @@ def _fields(chunks: Sequence[_Chunk], height: float) -> Iterable[list[_Pair]]:
         column.sort(key=lambda pair: pair.value.middle)
         start = float(np.median([pair.label[0].box[0] for pair in column]))
         column = [pair for pair in column if abs(pair.label[0].box[0] - start) < PARSING.pair_edge * height]
-        if len(column) < PARSING.least_fields:
+        if len(column) < PARSING.paired_fields:
             continue
         width = float(np.median([pair.label[-1].box[2] for pair in column])) - start
         room = float(np.median([pair.value.box[0] for pair in column])) - start
         colons = sum(pair.label[-1].text[-1] in ":：" for pair in column)
-        if 2 * colons > len(column) or width < min(PARSING.field_filled * room, PARSING.field_label * height):
+        if 2 * colons > len(column) or width < min(PARSING.label_filled * room, PARSING.label_width * height):
             yield column
 
 

@@ -337,7 +337,7 @@ class ParsingThresholds:
     """Farthest apart that numbers end which are below each other, in heights of lines."""
     least_pairs = 3
     """Rows of labels and numbers that tell each other; two may be a date and a page number."""
-    least_fields, field_filled, field_label = 4, 0.75, 10
+    paired_fields, label_filled, label_width = 4, 0.75, 10
     """Rows of labels with values of any kind; how much of the room before the values usual labels fill, and their width
     in heights of lines. Columns of text fill 0.9 of it and are wider; labels of drawn forms fill 0.3 to 0.6."""
     pairs_crossed = 0.5

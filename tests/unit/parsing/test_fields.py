@@ -35,6 +35,12 @@ def test_values_in_a_column_of_their_own_go_to_their_labels():
     assert form[1].split() == ["Name:", "Ada", "Date:", "Monday", "Purpose:", "Paper", "for", "books"]
 
 
+def test_a_label_may_be_of_several_words():
+    rows = [line("Name of the applicant", 100, 500), field("Ada", 400, 500)]
+    regions = [region(Label.TEXT, 90, 490, 390, 530), region(Label.TEXT, 395, 490, 600, 530)]
+    assert contents(regions, rows) == [(Label.TEXT, "Name of the applicant Ada")]
+
+
 def test_a_note_beside_running_text_stays_apart():
     rows = [
         line("A paragraph of running text that is far too long to label a field", 50, 500 + 24 * i) for i in range(4)
