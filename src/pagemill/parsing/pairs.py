@@ -95,10 +95,12 @@ def with_pairs(
         return list(regions), dict(tables)
     height = median(lines[i].box[3] - lines[i].box[1] for i in free)
     chunks = [chunk for i in free for chunk in _chunks(lines[i], i, height)]
-    fields = list(_fields(chunks, height)) if with_fields else []
-    known = {(chunk.line, chunk.text) for column in fields for pair in column for chunk in pair.chunks}
-    numbered = [p for p in _pairs(chunks, pixels, height) if not any((c.line, c.text) in known for c in p.chunks)]
-    columns = [*fields, *_columns(numbered, chunks, height)]
+    numbered = _pairs(chunks, pixels, height)
+    columns = list(_columns(numbered, chunks, height))
+    fields = [own for own in _fields(chunks, height) if not _are_of(own, columns)] if with_fields else []
+    if fields:
+        known = _parts_of(fields)
+        columns = [*fields, *_columns([p for p in numbered if known.isdisjoint(_parts_of([[p]]))], chunks, height)]
     # A table that was found has its rows, but where it took a leader for a column.
     given = {of_tables[chunk.line] for column in columns if not _is_led(column)
              for pair in column for chunk in pair.chunks if chunk.line in of_tables}  # fmt: skip
@@ -150,6 +152,20 @@ def text_of(table: Table, label: Label) -> str:
     """The rows of a table that stands for contents, or for a line of text."""
     between = " … " if label is Label.CONTENT else " "
     return "\n".join(between.join(text for text in row if text) for row in table.grid())
+
+
+def _are_of(fields: Sequence[_Pair], columns: Iterable[Sequence[_Pair]]) -> bool:
+    """Whether fields are mostly rows of a column of numbers: these have indented labels, too, and are more."""
+    values = _parts_of([fields])
+    return any(
+        len(column) >= len(fields) < 2 * sum((pair.value.line, pair.value.text) in values for pair in column)
+        for column in columns
+    )
+
+
+def _parts_of(columns: Iterable[Iterable[_Pair]]) -> set[tuple[int, str]]:
+    """What stands in rows of columns: lines, or parts of them."""
+    return {(chunk.line, chunk.text) for column in columns for pair in column for chunk in pair.chunks}
 
 
 def _is_led(run: Sequence[_Pair]) -> bool:

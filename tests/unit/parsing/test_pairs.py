@@ -179,3 +179,18 @@ def test_columns_of_text_on_one_level_are_no_fields(width: int, gutter: int) -> 
     ]
     region = DetectedRegion(box=(40, 140, 990, 400), label=Label.TEXT, score=0.8, source="onnx")
     assert with_pairs([region], {}, lines, blank(), with_fields=True)[1] == {}
+
+
+@pytest.mark.parametrize("misread", [None, 6])
+def test_indented_labels_of_numbers_are_rows_among_the_others(misread: int | None) -> None:
+    numbers = ["8", "22", "35", "41", "52", "54", "63", "102", "106", "120", "132", "142", "144"]
+    if misread is not None:
+        numbers[misread] = "六ろ"
+    labels = [(f"{row}節の見出し", LEFT + (24 if row % 3 else 0)) for row in range(len(numbers))]
+    lines = [line(text, x, 150 + 38 * row) for row, (text, x) in enumerate(labels)]
+    lines += [line(number, 0, 150 + 38 * row, RIGHT) for row, number in enumerate(numbers)]
+    _, tables = with_pairs([], {}, lines, blank(), with_fields=True)
+    rows = [tuple(row) for table in tables.values() for row in table.grid()]
+    expected = [(label, number) for row, ((label, _), number) in enumerate(zip(labels, numbers, strict=True))
+                if row != misread]  # fmt: skip
+    assert sorted(rows) == sorted(expected)
