@@ -54,6 +54,15 @@ def test_a_scale_of_small_digits_is_none() -> None:
     assert without_leaders(page) is page
 
 
+def test_a_scale_in_small_print_of_a_coarse_scan_is_none() -> None:
+    page = np.full((1169, 827, 3), 255, np.uint8)
+    for place in range(10):
+        drawn = np.full((80, 80, 3), 255, np.uint8)
+        cv2.putText(drawn, str(place), (20, 60), cv2.FONT_HERSHEY_SIMPLEX, 1.6, (20, 20, 20), 4)
+        page[580:592, 200 + 16 * place : 212 + 16 * place] = cv2.resize(drawn, (12, 12), interpolation=cv2.INTER_AREA)
+    assert without_leaders(page) is page
+
+
 def test_a_leader_at_the_upper_edge_has_nothing_above_it() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
