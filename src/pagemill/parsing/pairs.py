@@ -372,8 +372,15 @@ def _fields(chunks: Sequence[_Chunk], height: float) -> Iterable[list[_Pair]]:
         width = float(np.median([pair.label[-1].box[2] for pair in column])) - start
         room = float(np.median([pair.value.box[0] for pair in column])) - start
         colons = sum(pair.label[-1].text[-1] in ":：" for pair in column)
-        if 2 * colons > len(column) or width < min(PARSING.label_filled * room, PARSING.label_width * height):
+        narrow = width < min(PARSING.label_filled * room, PARSING.label_width * height)
+        if 2 * colons > len(column) or (narrow and not _is_text([pair.value for pair in column])):
             yield column
+
+
+def _is_text(chunks: Sequence[_Chunk]) -> bool:
+    """Whether chunks below each other look like lines of a paragraph: most are about as wide as the widest."""
+    widths = [chunk.box[2] - chunk.box[0] for chunk in chunks]
+    return sum(width > 0.75 * max(widths) for width in widths) > 0.7 * len(widths)
 
 
 def _whole_lines(columns: Sequence[list[_Pair]], chunks: Sequence[_Chunk]) -> list[list[_Pair]]:

@@ -337,9 +337,9 @@ class ParsingThresholds:
     """Farthest apart that numbers end which are below each other, in heights of lines."""
     least_pairs = 3
     """Rows of labels and numbers that tell each other; two may be a date and a page number."""
-    paired_fields, label_filled, label_width = 4, 0.75, 10
-    """Rows of labels with values of any kind; how much of the room before the values usual labels fill, and their width
-    in heights of lines. Columns of text fill 0.9 of it and are wider; labels of drawn forms fill 0.3 to 0.6."""
+    paired_fields, label_filled, label_width = 4, 0.75, 6
+    """Rows of labels with values of any kind; how much of the room before the values usual labels without a colon fill,
+    and their width in heights of lines: labels of drawn forms 0.2 to 0.6 and up to 4, narrow columns of text from 7."""
     pairs_crossed = 0.5
     """Lines per row that may reach from labels into numbers: headings and descriptions are shorter."""
     pairs_of_picture = 0.7

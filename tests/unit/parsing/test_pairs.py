@@ -172,7 +172,7 @@ def test_labels_with_values_of_words_are_rows_where_typography_does_not_tell(col
     assert with_pairs([region], {}, lines, blank())[1] == {}
 
 
-@pytest.mark.parametrize(("width", "gutter"), [(14, 3), (22, 9)])
+@pytest.mark.parametrize(("width", "gutter"), [(9, 11), (14, 3), (22, 9)])
 def test_columns_of_text_on_one_level_are_no_fields(width: int, gutter: int) -> None:
     lines = [
         line("항" * (width - row % 2), x, 150 + 38 * row) for x in (50, 50 + 15 * (width + gutter)) for row in range(6)
