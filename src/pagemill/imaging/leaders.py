@@ -59,7 +59,7 @@ def find_leaders(grey: NDArray[np.uint8]) -> Sequence[tuple[int, int, int, int]]
     """Boxes of the dots of all leaders in a page, shape (height, width)."""
     darker = cv2.subtract(cv2.blur(grey, _AROUND), grey)
     least = cv2.convertScaleAbs(cv2.dilate(darker, np.ones(_NEAR, np.uint8)), alpha=_SEPARATE)
-    ink = (darker > cv2.max(least, _CONTRAST)).astype(np.uint8)
+    ink = (darker > np.maximum(least, _CONTRAST)).astype(np.uint8)
     _, _, stats, centres = cv2.connectedComponentsWithStats(ink, connectivity=8)
     x, y, width, height, area = (stats[1:, column] for column in range(5))
     largest = max(3.0, _LARGEST * max(grey.shape))

@@ -160,16 +160,51 @@ def test_a_currency_far_from_its_amount_stays_with_it() -> None:
 FIELDS = (("성명", "김영희"), ("발급 장소", "박물관"), ("신청 사유", "기한 연기"), ("시설", "이민정"), ("합계", "2227"))
 
 
+def fields_of(lines: list[TextLine]) -> list[list[list[str]]]:
+    """Rows where typography does not tell them."""
+    region = DetectedRegion(box=(40, 140, 990, 600), label=Label.TEXT, score=0.8, source="onnx")
+    return [table.grid() for table in with_pairs([region], {}, lines, blank(), with_fields=True)[1].values()]
+
+
 @pytest.mark.parametrize("columns", [1, 2])
 def test_labels_with_values_of_words_are_rows_where_typography_does_not_tell(columns: int) -> None:
     places = [(50 + 300 * column, 190 + 300 * column) for column in range(columns)]
     lines = [line(text, x, 150 + 38 * row) for own in places for row, pair in enumerate(FIELDS)
              for x, text in zip(own, pair, strict=True)]  # fmt: skip
-    region = DetectedRegion(box=(40, 140, 790, 340), label=Label.TEXT, score=0.8, source="onnx")
-    kept, tables = with_pairs([region], {}, lines, blank(), with_fields=True)
-    assert [table.grid() for table in tables.values()] == [[list(pair) for pair in FIELDS]] * columns
-    assert len(kept) == columns
-    assert with_pairs([region], {}, lines, blank())[1] == {}
+    assert fields_of(lines) == [[list(pair) * columns for pair in FIELDS]]
+    assert with_pairs([], {}, lines, blank())[1] == {}
+
+
+def test_values_that_are_about_equally_long_are_fields_of_labels_that_are_not() -> None:
+    pairs = (("성명", "김영희"), ("발급 장소", "박물관"), ("신청 사유", "연기함"), ("시설", "이민정"), ("합계", "227"))
+    lines = [
+        line(text, x, 150 + 38 * row) for row, pair in enumerate(pairs) for x, text in zip((50, 190), pair, strict=True)
+    ]
+    assert fields_of(lines) == [[list(pair) for pair in pairs]]
+
+
+def test_the_second_line_of_a_label_belongs_to_it_and_what_is_as_far_as_a_row_does_not() -> None:
+    rows = [150, 222, 260, 298, 336]
+    lines = [
+        line(text, x, y) for y, pair in zip(rows, FIELDS, strict=True) for x, text in zip((50, 190), pair, strict=True)
+    ]
+    (grid,) = fields_of([*lines, line("뒷줄", LEFT, 182)])
+    assert grid[0] == ["성명 뒷줄", "김영희"]
+    assert fields_of([*lines, line("서명", LEFT, 374)]) == [[list(pair) for pair in FIELDS]]
+
+
+def test_a_label_that_leaves_little_room_has_its_value_where_those_of_others_begin() -> None:
+    rows = [*FIELDS, ("신청인의생년월일", "1998")]
+    lines = [
+        line(text, x, 150 + 38 * row) for row, pair in enumerate(rows) for x, text in zip((50, 190), pair, strict=True)
+    ]
+    assert fields_of(lines) == [[list(pair) for pair in rows]]
+
+
+def test_notes_beside_a_text_are_no_labels() -> None:
+    lines = [line("도시의 물과 나무와 다리" + "에" * (row % 5), 250, 150 + 38 * row) for row in range(16)]
+    lines += [line("쪽지" * (1 + row % 2), 50, 150 + 38 * row) for row in (0, 4, 10, 15)]
+    assert fields_of(lines) == []
 
 
 @pytest.mark.parametrize(("width", "gutter"), [(9, 11), (14, 3), (22, 9)])
