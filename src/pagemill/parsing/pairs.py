@@ -14,6 +14,7 @@ from statistics import median
 
 import numpy as np
 
+from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import Box, union_box
 from pagemill.document.joining import join_pair
 from pagemill.document.labels import FIGURES, FORMULAS, Label
@@ -23,6 +24,7 @@ from pagemill.late import re
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.lines import is_vertical, lines_of_regions
 from pagemill.parsing.thresholds import PARSING
+from pagemill.tables.recognize import mirrored
 from pagemill.tables.table import Cell, Table, build_table
 
 SOURCE = "pairs"
@@ -96,7 +98,11 @@ def with_pairs(
     if len(free) < PARSING.least_pairs or len(free) > PARSING.max_lines:
         return list(regions), dict(tables)
     height = median(lines[i].box[3] - lines[i].box[1] for i in free)
-    chunks = [chunk for i in free for chunk in _chunks(lines[i], i, height)]
+    rtl = is_right_to_left("".join(lines[i].text for i in free))
+    width = float(pixels.shape[1])
+    if rtl:  # seen in a mirror, labels are on the left
+        pixels = pixels[:, ::-1]
+    chunks = [chunk for i in free for chunk in _chunks(mirrored(lines[i], width) if rtl else lines[i], i, height)]
     numbered = _pairs(chunks, pixels, height)
     columns = list(_columns(numbered, chunks, height))
     fields = [own for own in _fields(chunks, height) if not _are_of(own, columns)] if with_fields else []
@@ -129,6 +135,8 @@ def with_pairs(
     kept_apart |= shown
     taken = {chunk.line for run in runs for pair in run for chunk in pair.chunks}
     boxes = [union_box(pair.box for pair in run) for run in runs]
+    if rtl:
+        boxes = [(width - x2, y1, width - x1, y2) for x1, y1, x2, y2 in boxes]
     index_of = {id(line): i for i, line in enumerate(lines)}
     kept: list[DetectedRegion] = []
     found: dict[int, Table] = {}
@@ -216,8 +224,9 @@ def _chunks(line: TextLine, index: int, height: float) -> list[_Chunk]:
     """A line cut at leaders and at wide gaps between its words."""
     if not line.words or len(line.words) == 1:
         return _at_leaders(line.text.strip(), line.box, index)
-    groups = [[line.words[0]]]
-    for left, word in pairwise(line.words):
+    words = sorted(line.words, key=lambda word: word.box[0])
+    groups = [words[:1]]
+    for left, word in pairwise(words):
         if word.box[0] - left.box[2] > PARSING.pair_gap * height:
             groups.append([])
         groups[-1].append(word)

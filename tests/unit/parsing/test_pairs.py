@@ -4,10 +4,12 @@ import cv2
 import numpy as np
 import pytest
 
+from pagemill.document.geometry import union_box
 from pagemill.document.labels import Label
 from pagemill.document.page import TextLine, Word
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.pairs import text_of, with_pairs
+from pagemill.tables.recognize import mirrored
 from pagemill.tables.table import Table
 
 GOODS = (("番茄", "9.48"), ("2 x 17,660", "35,320"), ("奶酪", "29.70"), ("合计", "1,258.77"))
@@ -229,3 +231,28 @@ def test_indented_labels_of_numbers_are_rows_among_the_others(misread: int | Non
     expected = [(label, number) for row, ((label, _), number) in enumerate(zip(labels, numbers, strict=True))
                 if row != misread]  # fmt: skip
     assert sorted(rows) == sorted(expected)
+
+
+def test_labels_of_a_page_from_right_to_left_are_on_the_right() -> None:
+    def seen(lines: list[TextLine]) -> list[TextLine]:
+        return [mirrored(each, 600) for each in lines]
+
+    goods = (("لحم", "9.48"), ("خبز", "35,320"), ("جبن", "29.70"), ("المجموع", "1,258.77"))
+    pixels = blank()
+    for row in range(len(goods)):
+        for x in range(210, 400, 12):
+            cv2.circle(pixels, (x, int(150 + 38 * row + 26)), 2, (0, 0, 0), -1)
+    lines = seen(pairs_of(goods))
+    kept, tables = with_pairs([], {}, lines, pixels[:, ::-1])
+    assert [(kept[i].label, table.grid()) for i, table in tables.items()] == [(Label.CONTENT, [list(p) for p in goods])]
+    assert kept[0].box == union_box(each.box for each in lines)
+    fields = (("الاسم", "كريم"), ("تاريخ الميلاد", "سعيد"), ("السبب", "تأجيل"), ("المبنى", "مكتبة"))
+    rows = [
+        line(text, x, 150 + 38 * row)
+        for row, pair in enumerate(fields)
+        for x, text in zip((50, 290), pair, strict=True)
+    ]
+    assert fields_of(seen(rows)) == [[list(pair) for pair in fields]]
+    words = [row_of(150 + 38 * row, ("خبز", LEFT), (f"{row}.48", 460)) for row in range(4)]
+    (table,) = with_pairs([], {}, seen(words), blank())[1].values()
+    assert table.grid() == [["خبز", f"{row}.48"] for row in range(4)]
