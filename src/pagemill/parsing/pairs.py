@@ -61,7 +61,7 @@ class _Pair:
 
     @property
     def chunks(self) -> tuple[_Chunk, ...]:
-        return (*self.label, self.value)
+        return (*self.label, self.value) if self.value.text else self.label
 
     @property
     def box(self) -> Box:
@@ -378,8 +378,8 @@ def _fields(chunks: Sequence[_Chunk], height: float) -> Iterable[list[_Pair]]:
     pairs: list[_Pair] = []
     rows = [row for row in _rows([chunk for chunk in chunks if chunk.text]) if not any(chunk.led for chunk in row)]
     begins = [part[0].box[0] for row in rows for part in _row_parts(row, height)]
-    for row in rows:
-        parts = _row_parts(row, height, begins)
+    parted = [_row_parts(row, height, begins) for row in rows]
+    for parts in parted:
         if len(parts) % 2 == 0 and all(len(part) == 1 for part in parts[1::2]):
             pairs += [
                 _Pair(tuple(label), value[0], False) for label, value in zip(parts[::2], parts[1::2], strict=True)
@@ -389,12 +389,19 @@ def _fields(chunks: Sequence[_Chunk], height: float) -> Iterable[list[_Pair]]:
         key = len(grouped) if pair.value.box[0] - last <= PARSING.pair_edge * height else len(grouped) + 1
         grouped[key].append(pair)
         last = pair.value.box[0]
-    forms: list[tuple[list[_Pair], bool]] = []
+    columns: list[list[_Pair]] = []
     for column in grouped.values():
         start = float(np.median([pair.label[0].box[0] for pair in column]))
         column = [pair for pair in column if abs(pair.label[0].box[0] - start) < PARSING.pair_edge * height]
-        if len(column) < PARSING.paired_fields:
-            continue
+        if len(column) >= PARSING.paired_fields:
+            columns.append(column)
+    known = _parts_of(columns)
+    for parts in parted:
+        if len(parts) > 1 and known.isdisjoint((chunk.line, chunk.text) for part in parts for chunk in part):
+            for place, pair in _incomplete(parts, columns, height):
+                columns[place].append(pair)
+    forms: list[tuple[list[_Pair], bool]] = []
+    for column in columns:
         beside = [form for form in forms if _share_rows(form[0], column, height)]
         told = _is_form(column, chunks, height) or any(is_form for _, is_form in beside)
         forms = [form for form in forms if form not in beside]
@@ -416,6 +423,30 @@ def _row_parts(row: Sequence[_Chunk], height: float, begins: Sequence[float] = (
             parts.append([])
         parts[-1].append(chunk)
     return parts
+
+
+def _incomplete(
+    parts: Sequence[list[_Chunk]], columns: Sequence[Sequence[_Pair]], height: float
+) -> Iterable[tuple[int, _Pair]]:
+    """Fields of a row where a value is missing, or in one line with its label, by their columns.
+
+    None where anything of the row is at another place.
+    """
+    places = [(i, column[0].label[0].box[0], column[0].value.box[0]) for i, column in enumerate(columns)]
+    found: dict[int, _Pair] = {}
+    for part in parts:
+        x, edge = part[0].box[0], PARSING.pair_edge * height
+        for place, label, value in places:
+            if abs(x - label) < edge and place not in found:
+                _, y1, x2, y2 = part[-1].box
+                found[place] = _Pair(tuple(part), _Chunk("", (value, y1, max(x2, value), y2), part[-1].line), False)
+                break
+            if abs(x - value) < edge and place in found and len(part) == 1:
+                found[place] = replace(found[place], value=part[0])
+                break
+        else:
+            return []
+    return found.items()
 
 
 def _share_rows(column: Sequence[_Pair], other: Sequence[_Pair], height: float) -> bool:

@@ -203,6 +203,16 @@ def test_a_label_that_leaves_little_room_has_its_value_where_those_of_others_beg
     assert fields_of(lines) == [[list(pair) for pair in rows]]
 
 
+def test_a_row_without_one_of_its_values_stays_in_its_form() -> None:
+    places = (50, 190, 350, 490)
+    rows = [[*pair, *pair] for pair in FIELDS]
+    rows.insert(2, ["서명", "", "날짜", "1998"])
+    rows.insert(4, ["주소", "", "지역: 서울", ""])
+    lines = [line(text, x, 150 + 38 * row) for row, texts in enumerate(rows)
+             for x, text in zip(places, texts, strict=True) if text]  # fmt: skip
+    assert fields_of(lines) == [rows]
+
+
 def test_notes_beside_a_text_are_no_labels() -> None:
     lines = [line("도시의 물과 나무와 다리" + "에" * (row % 5), 250, 150 + 38 * row) for row in range(16)]
     lines += [line("쪽지" * (1 + row % 2), 50, 150 + 38 * row) for row in (0, 4, 10, 15)]
