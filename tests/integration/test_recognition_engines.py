@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 from pagemill.errors import LanguageError, PageTimeoutError
 from pagemill.imaging.transforms import crop_quad
@@ -223,6 +223,21 @@ def test_small_type_on_a_large_page_is_found():
     drawn = Counter(["THE", "COURIER", *words])
     assert (found & drawn).total() >= 0.97 * drawn.total()
     assert found["COURIER"] == 1
+
+
+@pytest.mark.slow
+def test_small_blurred_type_in_close_lines_is_found():
+    """A newspaper's column of a photograph: shrunk to 1,280 pixels, its lines run into each other."""
+    image = Image.new("RGB", (500, 2560), "white")
+    draw = ImageDraw.Draw(image)
+    font = ImageFont.truetype(str(next(Path("/usr/share/fonts/truetype", name) for name in FONTS["latin"])), 14)
+    rows = range(40, 2500, 17)
+    for row, y in enumerate(rows):
+        text = " ".join(ENGLISH).split()
+        start = row % len(text)
+        draw.text((20, y), " ".join([*text[start:], *text[:start]])[:54], font=font, fill=(40, 40, 40))
+    page = np.asarray(image.filter(ImageFilter.GaussianBlur(1.5)))
+    assert len(loaded()[0].detect(page)) >= 0.97 * len(rows)
 
 
 @pytest.mark.slow

@@ -62,9 +62,10 @@ is about as large as that of an ordinary page."""
 
 LONG_SIDE = 1280
 """Pages are scaled to this many pixels on their long side for detection, never enlarged by more than 2."""
-_SMALL_LETTERS = 5.0
+_SMALL_LETTERS = 5.75
 """Height in pixels, after that scaling, under which letters are too small to be found: the page is scaled by what its
-letters need instead. Newspapers at 150 to 450 dpi have 4, the smallest type of 60 ordinary pages 5.8."""
+letters need instead. Newspapers at 150 to 450 dpi have 4, blurred ones, whose letters measure larger, up to 5.5; the
+smallest type of 60 ordinary pages has 5.8, of as many drawn ones 6.5."""
 _LETTER_HEIGHT = 8.0
 """Height that small letters are scaled to: 300 dpi newspaper lines are all found from 6 on. Never enlarged."""
 _SPARSE = 0.67
