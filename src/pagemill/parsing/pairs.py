@@ -430,7 +430,7 @@ def _incomplete(
 ) -> Iterable[tuple[int, _Pair]]:
     """Fields of a row where a value is missing, or in one line with its label, by their columns.
 
-    None where anything of the row is at another place.
+    None where anything of the row is at another place, or it has no value: these are the second lines of labels.
     """
     places = [(i, column[0].label[0].box[0], column[0].value.box[0]) for i, column in enumerate(columns)]
     found: dict[int, _Pair] = {}
@@ -446,7 +446,7 @@ def _incomplete(
                 break
         else:
             return []
-    return found.items()
+    return found.items() if any(pair.value.text for pair in found.values()) else []
 
 
 def _share_rows(column: Sequence[_Pair], other: Sequence[_Pair], height: float) -> bool:

@@ -195,6 +195,16 @@ def test_the_second_line_of_a_label_belongs_to_it_and_what_is_as_far_as_a_row_do
     assert fields_of([*lines, line("서명", LEFT, 374)]) == [[list(pair) for pair in FIELDS]]
 
 
+def test_second_lines_of_two_labels_on_one_level_are_no_row() -> None:
+    lines = [
+        line(text, x, y)
+        for y, pair in zip((150, 222, 260, 298, 336), FIELDS, strict=True)
+        for x, text in zip((50, 190, 350, 490), pair * 2, strict=True)
+    ]
+    (grid,) = fields_of([*lines, line("뒷줄", 50, 182), line("뒷줄", 350, 182)])
+    assert grid[0] == ["성명 뒷줄", "김영희"] * 2
+
+
 def test_a_label_that_leaves_little_room_has_its_value_where_those_of_others_begin() -> None:
     rows = [*FIELDS, ("신청인의생년월일", "1998")]
     lines = [
@@ -207,7 +217,7 @@ def test_a_row_without_one_of_its_values_stays_in_its_form() -> None:
     places = (50, 190, 350, 490)
     rows = [[*pair, *pair] for pair in FIELDS]
     rows.insert(2, ["서명", "", "날짜", "1998"])
-    rows.insert(4, ["주소", "", "지역: 서울", ""])
+    rows.insert(4, ["주소", "부산", "지역: 서울 강남구", ""])
     lines = [line(text, x, 150 + 38 * row) for row, texts in enumerate(rows)
              for x, text in zip(places, texts, strict=True) if text]  # fmt: skip
     assert fields_of(lines) == [rows]
