@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pagemill.layout.text_blocks import group_lines, rows_of, split_lines
+from pagemill.layout.text_blocks import group_lines, is_press, rows_of, split_lines, text_columns
 
 
 def column(x1: float, x2: float, y: float, count: int, pitch: float = 15.0, height: float = 10.0) -> np.ndarray:
@@ -137,3 +137,8 @@ def test_a_caption_over_two_columns_is_none_of_the_first_ones_lines() -> None:
 def test_a_short_last_line_of_the_press_whose_box_is_tall_stays_in_its_column() -> None:
     lines = np.concatenate([column(0, 100, 0, 8, 12), [[0, 95, 30, 110]], column(108, 208, 0, 8, 12)])
     assert sizes(group_lines(lines, press=True)) == [8, 9]
+
+
+def test_short_tiers_of_vertical_text_on_its_side_are_columns_of_the_press() -> None:
+    lines = np.concatenate([column(x, x + 65, 0, 20, 12) for x in (0, 75, 150)])
+    assert is_press(lines, text_columns(lines))
