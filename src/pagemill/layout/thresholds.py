@@ -144,7 +144,7 @@ class LayoutThresholds:
     """Columns of text side by side from which a page is read article by article, as the press is."""
     press_line = 0.4
     """Share of the width of all text from which the usual line is too long for that."""
-    press_lines, press_width = 3, 7.0
+    press_lines, press_width = 3, 6.0
     """Least lines of a column there, and its least width."""
     press_word_gap, press_title_gap, press_wide = 8.0, 3.0, 1.35
     """Widest gap between words of a line there, in narrow justified columns, and of a heading; how many times as wide

@@ -9,6 +9,7 @@ nothing at all.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from pagemill.imaging.transforms import fit
 from pagemill.imaging.types import Pixels
 from pagemill.late import cv2
-from pagemill.recognition.base import RecognizedText
+from pagemill.recognition.base import Quad, RecognizedText
 from pagemill.recognition.languages import script_of
 
 _REACH = 0.42  # line heights, a little over half of the widest character: it explains the ink this far from its middle
@@ -102,15 +103,35 @@ def _is_writing(ink: NDArray[np.bool_]) -> bool:
     return inked > 0 and int((crossed > 1).sum()) >= _WRITTEN * inked
 
 
-def letter_height(page: Pixels) -> float | None:
-    """Height in pixels of the page's lower-case letters; None if it has too few of them.
+def letters_of(page: Pixels) -> NDArray[np.float64]:
+    """The letters of a page, shape (n, 4): left, top, width and height in its pixels; words whose letters touch count.
 
     Args:
-        page: Shape (height, width, 3), uint8 RGB. Dark letters on light ground are measured.
+        page: Shape (height, width, 3), uint8 RGB. Dark letters on light ground are found.
     """
-    scale = _measured_at(page)
-    heights = _letters(page)[:, cv2.CC_STAT_HEIGHT]
-    return float(np.quantile(heights, _QUANTILE)) / scale if len(heights) >= _LEAST_LETTERS else None
+    return _letters(page)[:, :4] / _measured_at(page)
+
+
+def letter_height(letters: NDArray[np.float64]) -> float | None:
+    """Height of a page's lower-case letters; None if it has too few of them."""
+    return float(np.quantile(letters[:, 3], _QUANTILE)) if len(letters) >= _LEAST_LETTERS else None
+
+
+def share_inside(letters: NDArray[np.float64], quads: Sequence[Quad], size: tuple[int, int]) -> float:
+    """Share of a page's letters whose middle is in a line; 1 where it has too few letters to tell.
+
+    Args:
+        letters: Of the page.
+        quads: Corners of the lines.
+        size: Width and height of the page.
+    """
+    if len(letters) < _LEAST_LETTERS:
+        return 1.0
+    mask = np.zeros(size[::-1], np.uint8)
+    for quad in quads:
+        cv2.fillConvexPoly(mask, np.asarray(quad).round().astype(np.int32), 1)
+    x, y = (letters[:, :2] + letters[:, 2:] / 2).astype(np.intp).T
+    return float(mask[y.clip(max=size[1] - 1), x.clip(max=size[0] - 1)].mean())
 
 
 def letter_groups(page: Pixels) -> list[tuple[int, int, int, int]]:
@@ -119,7 +140,7 @@ def letter_groups(page: Pixels) -> list[tuple[int, int, int, int]]:
     None at all where there are more than ``MOST_GROUPS``, as in drawings and photographs. Boxes that overlap are one.
 
     Args:
-        page: As for :func:`letter_height`.
+        page: As for :func:`letters_of`.
     """
     height, width = page.shape[:2]
     scale = _measured_at(page)

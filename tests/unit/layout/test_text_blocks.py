@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pagemill.layout.text_blocks import group_lines, rows_of, split_lines
+from pagemill.layout.text_blocks import group_lines, is_press, rows_of, split_lines, text_columns
 
 
 def column(x1: float, x2: float, y: float, count: int, pitch: float = 15.0, height: float = 10.0) -> np.ndarray:
@@ -151,3 +151,8 @@ def test_lines_of_two_columns_whose_boxes_touch_are_two() -> None:
     left[:, 2] += np.array([0, 3, -4, 5, -2, 4] * 2)
     right[:, 0] += np.array([0, 4, -3, -5, 3, -2] * 2)
     assert sizes(group_lines(np.concatenate([left, right]), press=True)) == [12, 12]
+
+
+def test_short_tiers_of_vertical_text_on_its_side_are_columns_of_the_press() -> None:
+    lines = np.concatenate([column(x, x + 65, 0, 20, 12) for x in (0, 75, 150)])
+    assert is_press(lines, text_columns(lines))

@@ -4,7 +4,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from pagemill.recognition.base import RecognizedText
-from pagemill.recognition.ink import holds_writing, letter_groups, letter_height, unread_share
+from pagemill.recognition.ink import holds_writing, letter_groups, letter_height, letters_of, share_inside, unread_share
 
 
 def striped_line(width: int = 400) -> np.ndarray:
@@ -102,21 +102,21 @@ def page_of_text(em: int, shape: tuple[int, int] = (1400, 1000), lines: int = 12
 
 @pytest.mark.parametrize("em", [14, 24, 36])
 def test_the_height_of_lower_case_letters(em):
-    assert letter_height(page_of_text(em)) == pytest.approx(X_HEIGHT * em, rel=0.25)
+    assert letter_height(letters_of(page_of_text(em))) == pytest.approx(X_HEIGHT * em, rel=0.25)
 
 
 def test_a_page_larger_than_what_is_measured_tells_its_own_pixels():
-    assert letter_height(page_of_text(28, (5120, 1000))) == pytest.approx(X_HEIGHT * 28, rel=0.25)
+    assert letter_height(letters_of(page_of_text(28, (5120, 1000)))) == pytest.approx(X_HEIGHT * 28, rel=0.25)
 
 
 def test_a_long_receipt_keeps_its_letters():
-    assert letter_height(page_of_text(17, (12000, 600))) == pytest.approx(X_HEIGHT * 17, rel=0.25)
+    assert letter_height(letters_of(page_of_text(17, (12000, 600)))) == pytest.approx(X_HEIGHT * 17, rel=0.25)
 
 
 def test_pages_with_too_little_text_do_not_tell():
-    assert letter_height(np.full((900, 700, 3), 255, np.uint8)) is None
-    assert letter_height(np.zeros((1, 1, 3), np.uint8)) is None
-    assert letter_height(page_of_text(24, lines=2)) is None
+    assert letter_height(letters_of(np.full((900, 700, 3), 255, np.uint8))) is None
+    assert letter_height(letters_of(np.zeros((1, 1, 3), np.uint8))) is None
+    assert letter_height(letters_of(page_of_text(24, lines=2))) is None
 
 
 def test_letters_that_stand_together_are_a_group():
@@ -152,3 +152,12 @@ def test_a_page_full_of_shapes_has_no_groups_of_letters():
         page[row : row + 20, 105:1900:300] = 0
     page = cv2.erode(page, np.ones((1, 15), np.uint8))
     assert letter_groups(page) == []
+
+
+def test_letters_are_inside_the_lines_around_them():
+    page = page_of_text(24)
+    letters, size = letters_of(page), (page.shape[1], page.shape[0])
+    upper = ((0.0, 0.0), (1000.0, 0.0), (1000.0, 40 + 1.4 * 24 * 6), (0.0, 40 + 1.4 * 24 * 6))
+    assert share_inside(letters, [], size) == 0.0
+    assert share_inside(letters, [upper], size) == pytest.approx(0.5, abs=0.05)
+    assert share_inside(letters[:100], [], size) == 1.0  # too few to tell
