@@ -70,10 +70,11 @@ _LETTER_HEIGHT = 8.0
 """Height that small letters are scaled to: 300 dpi newspaper lines are all found from 6 on. Never enlarged."""
 _SPARSE = 0.67
 """Share of the page's longer side from which a closer look at a group of letters would show little more."""
-_SEEN, _CLOSER = 0.85, 2.5
+_SEEN, _CLOSER = 0.6, 2.5
 """Share of the letters in lines below which a page is looked at once more, and by how much larger. Of 80 drawn pages
-0.94 and more are in lines, also of photographs of severity 1; 0.32 where most lines were lost. Close lines of Hangul
-were all found where they are 24 pixels apart, which a page of 100 dpi has at its largest."""
+0.94 and more are in lines, also of photographs of severity 1, of a cover with pictures 0.8; 0.32 where most lines were
+lost. Close lines of Hangul were all found where they are 24 pixels apart, which a page of 100 dpi has at its
+largest."""
 _MAX_DETECTION_PIXELS = 16_000_000
 """Most pixels of a page that is scaled so: its map of probabilities takes 4 bytes for each."""
 _MIN_CONFIDENCE = 0.5
