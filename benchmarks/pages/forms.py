@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 from pages.languages import CODE_FONTS, check_font
@@ -226,7 +227,7 @@ def contents(sheet: Sheet) -> None:
     numbered, bold = random.random() < 0.7, random.random() < 0.4
     content = [sheet.text("title", random.choice(words.titles), "h1")]
     page = random.randint(1, 9)
-    sections = iter(random.sample((*words.points, *words.items), len(words.points) + len(words.items)))
+    sections = cycle(random.sample((*words.points, *words.items), len(words.points) + len(words.items)))
     for chapter, heading in enumerate(random.sample(words.headings, len(words.headings)), start=1):
         label = f"{chapter}. {heading}" if numbered else heading
         content.append(_field(sheet, label, str(page), style, sign, bold))

@@ -276,6 +276,10 @@ def _are_of_one_row(lines: Floats, left: int, right: int, unit: float, usual: fl
     most = (LAYOUT.press_title_gap if title else LAYOUT.press_word_gap) if across else LAYOUT.word_gap
     if end - start >= most * (unit if across else min(unit, usual)):
         return False
+    widths = lines[[left, right], 2] - lines[[left, right], 0]
+    touch = end <= start and widths.min() >= LAYOUT.press_width * usual  # of lines of two columns boxes are too wide
+    if not across and (touch or _is_gutter(lines, left, right, unit, 0.0)):
+        return False
     return not _is_long_gutter(lines, end if title and across else start, end, (lines[left, 1], unit), usual)
 
 

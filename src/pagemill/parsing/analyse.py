@@ -135,9 +135,7 @@ def _paired(
     """Regions and tables with the rows of labels and numbers among the lines."""
     is_read = not any(line.engine in ("text-layer", ANNOTATION) for line in lines)  # fields of PDFs have their labels
     try:
-        return with_pairs(
-            regions, tables, lines, pixels, with_fields=is_read and not tables and not is_measurable(lines)
-        )
+        return with_pairs(regions, tables, lines, pixels, with_fields=is_read and not tables)
     except Exception as error:  # the regions show the structure, too
         message = f"rows are those of the layout engine: {type(error).__name__}: {error}"
         errors.append(PageError(component="analysis", category="internal", message=message))

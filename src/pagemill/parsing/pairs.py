@@ -14,7 +14,9 @@ from statistics import median
 
 import numpy as np
 
+from pagemill.document.direction import is_right_to_left
 from pagemill.document.geometry import Box, union_box
+from pagemill.document.joining import join_pair
 from pagemill.document.labels import FIGURES, FORMULAS, Label
 from pagemill.document.page import TextLine, Word
 from pagemill.imaging.types import Pixels
@@ -22,6 +24,7 @@ from pagemill.late import re
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.lines import is_vertical, lines_of_regions
 from pagemill.parsing.thresholds import PARSING
+from pagemill.tables.recognize import mirrored
 from pagemill.tables.table import Cell, Table, build_table
 
 SOURCE = "pairs"
@@ -31,6 +34,7 @@ _DOTS = " ·․‥…"
 _NUMBER = re.compile(r"[-−(]?\D{0,4}\d[\d.,:'’ ]*\D{0,4}")
 """A number with its currency, a mark of its tax; times and dates, too."""
 _ROMAN = re.compile(r"[ivxlc]{1,6}", re.IGNORECASE)
+_COLONS = ":："
 _EQUATION = re.compile(r"\(\d{1,3}(?:\.\d{1,2})?[a-z]?\)")
 
 
@@ -57,7 +61,7 @@ class _Pair:
 
     @property
     def chunks(self) -> tuple[_Chunk, ...]:
-        return (*self.label, self.value)
+        return (*self.label, self.value) if self.value.text else self.label
 
     @property
     def box(self) -> Box:
@@ -94,7 +98,11 @@ def with_pairs(
     if len(free) < PARSING.least_pairs or len(free) > PARSING.max_lines:
         return list(regions), dict(tables)
     height = median(lines[i].box[3] - lines[i].box[1] for i in free)
-    chunks = [chunk for i in free for chunk in _chunks(lines[i], i, height)]
+    rtl = is_right_to_left("".join(lines[i].text for i in free))
+    width = float(pixels.shape[1])
+    if rtl:  # seen in a mirror, labels are on the left
+        pixels = pixels[:, ::-1]
+    chunks = [chunk for i in free for chunk in _chunks(mirrored(lines[i], width) if rtl else lines[i], i, height)]
     numbered = _pairs(chunks, pixels, height)
     columns = list(_columns(numbered, chunks, height))
     fields = [own for own in _fields(chunks, height) if not _are_of(own, columns)] if with_fields else []
@@ -127,6 +135,8 @@ def with_pairs(
     kept_apart |= shown
     taken = {chunk.line for run in runs for pair in run for chunk in pair.chunks}
     boxes = [union_box(pair.box for pair in run) for run in runs]
+    if rtl:
+        boxes = [(width - x2, y1, width - x1, y2) for x1, y1, x2, y2 in boxes]
     index_of = {id(line): i for i, line in enumerate(lines)}
     kept: list[DetectedRegion] = []
     found: dict[int, Table] = {}
@@ -141,8 +151,8 @@ def with_pairs(
                 found[len(kept)] = tables[index]
             kept.append(region)
     for run, box in zip(runs, boxes, strict=True):
-        led, single = _is_led(run), len(run) == 1
-        found[len(kept)] = _table(run)
+        table = found[len(kept)] = _table(run)
+        led, single = _is_led(run), table.rows == 1
         label = Label.CONTENT if led else Label.TEXT if single else Label.TABLE
         kept.append(DetectedRegion(box=box, label=label, score=None, source=SOURCE))
     return kept, found
@@ -183,21 +193,40 @@ def _parts(lines: Sequence[TextLine], boxes: Sequence[Box]) -> list[Box]:
 
 
 def _table(run: Sequence[_Pair]) -> Table:
-    cells = []
-    for row, pair in enumerate(run):
-        label = " ".join(chunk.text for chunk in pair.label)
-        texts = (label, pair.value.text)  # the first row is the head, as of all tables of text
-        cells += [Cell(row=row, column=column, text=text, header=not row) for column, text in enumerate(texts)]
+    """Rows of a label and its value, or of several on a level; the first row is the head, as of all tables of text."""
+    rows: list[list[_Pair]] = []
+    for pair in run:
+        low = pair.value.box[3] - pair.value.box[1]
+        if rows and pair.value.middle - rows[-1][-1].value.middle < 0.5 * low:
+            rows[-1].append(pair)
+        else:
+            rows.append([pair])
+    starts = np.sort([pair.label[0].box[0] for pair in max(rows, key=len)])
+    cells = [
+        Cell(row=row, column=2 * place + side, text=text, header=not row)
+        for row, pairs in enumerate(rows)
+        for pair in pairs
+        for place in [int(np.abs(starts - pair.label[0].box[0]).argmin())]
+        for side, text in enumerate((_text(pair.label), pair.value.text))
+    ]
     lines = {chunk.line for pair in run for chunk in pair.chunks}
     return replace(build_table(cells, lines), method="text")
+
+
+def _text(label: Sequence[_Chunk]) -> str:
+    text = label[0].text
+    for above, chunk in pairwise(label):
+        text = join_pair(text, chunk.text) if chunk.box[1] > above.middle else f"{text} {chunk.text}"
+    return text
 
 
 def _chunks(line: TextLine, index: int, height: float) -> list[_Chunk]:
     """A line cut at leaders and at wide gaps between its words."""
     if not line.words or len(line.words) == 1:
         return _at_leaders(line.text.strip(), line.box, index)
-    groups = [[line.words[0]]]
-    for left, word in pairwise(line.words):
+    words = sorted(line.words, key=lambda word: word.box[0])
+    groups = [words[:1]]
+    for left, word in pairwise(words):
         if word.box[0] - left.box[2] > PARSING.pair_gap * height:
             groups.append([])
         groups[-1].append(word)
@@ -347,40 +376,130 @@ def _fields(chunks: Sequence[_Chunk], height: float) -> Iterable[list[_Pair]]:
     """
     grouped: defaultdict[int, list[_Pair]] = defaultdict(list)
     pairs: list[_Pair] = []
-    for row in _rows([chunk for chunk in chunks if chunk.text]):
-        parts = [[row[0]]]
-        for left, chunk in pairwise(row):
-            if chunk.box[0] - left.box[2] > PARSING.pair_gap * height:
-                parts.append([])
-            parts[-1].append(chunk)
-        if len(parts) % 2 == 0 and not any(chunk.led for chunk in row) and all(len(part) == 1 for part in parts[1::2]):
+    rows = [row for row in _rows([chunk for chunk in chunks if chunk.text]) if not any(chunk.led for chunk in row)]
+    begins = [part[0].box[0] for row in rows for part in _row_parts(row, height)]
+    parted = [_row_parts(row, height, begins) for row in rows]
+    for parts in parted:
+        if len(parts) % 2 == 0 and all(len(part) == 1 for part in parts[1::2]):
             pairs += [
                 _Pair(tuple(label), value[0], False) for label, value in zip(parts[::2], parts[1::2], strict=True)
             ]
     last = -float("inf")
     for pair in sorted(pairs, key=lambda pair: pair.value.box[0]):
-        begins = pair.value.box[0]
-        key = len(grouped) if begins - last <= PARSING.pair_edge * height else len(grouped) + 1
+        key = len(grouped) if pair.value.box[0] - last <= PARSING.pair_edge * height else len(grouped) + 1
         grouped[key].append(pair)
-        last = begins
+        last = pair.value.box[0]
+    columns: list[list[_Pair]] = []
     for column in grouped.values():
-        column.sort(key=lambda pair: pair.value.middle)
         start = float(np.median([pair.label[0].box[0] for pair in column]))
         column = [pair for pair in column if abs(pair.label[0].box[0] - start) < PARSING.pair_edge * height]
-        if len(column) < PARSING.paired_fields:
-            continue
-        width = float(np.median([pair.label[-1].box[2] for pair in column])) - start
-        room = float(np.median([pair.value.box[0] for pair in column])) - start
-        colons = sum(pair.label[-1].text[-1] in ":：" for pair in column)
-        narrow = width < min(PARSING.label_filled * room, PARSING.label_width * height)
-        if 2 * colons > len(column) or (narrow and not _is_text([pair.value for pair in column])):
-            yield column
+        if len(column) >= PARSING.paired_fields:
+            columns.append(column)
+    known = _parts_of(columns)
+    for parts in parted:
+        if len(parts) > 1 and known.isdisjoint((chunk.line, chunk.text) for part in parts for chunk in part):
+            for place, pair in _incomplete(parts, columns, height):
+                columns[place].append(pair)
+    forms: list[tuple[list[_Pair], bool]] = []
+    for column in columns:
+        beside = [form for form in forms if _share_rows(form[0], column, height)]
+        told = _is_form(column, chunks, height) or any(is_form for _, is_form in beside)
+        forms = [form for form in forms if form not in beside]
+        forms.append((column + [pair for form, _ in beside for pair in form], told))
+    for column, is_form in forms:
+        if is_form:
+            known = _parts_of([column])
+            yield _with_second_lines(column, [c for c in chunks if c.text and (c.line, c.text) not in known], height)
+
+
+def _row_parts(row: Sequence[_Chunk], height: float, begins: Sequence[float] = ()) -> list[list[_Chunk]]:
+    """A row cut at wide gaps, and before what begins below others: some labels leave little room."""
+    parts = [[row[0]]]
+    for left, chunk in pairwise(row):
+        gap = chunk.box[0] - left.box[2]
+        below = sum(abs(chunk.box[0] - begin) < 0.5 * PARSING.pair_edge * height for begin in begins)
+        known = below >= PARSING.least_pairs and (gap > PARSING.known_gap * height or left.text[-1] in _COLONS)
+        if known or gap > PARSING.pair_gap * height:
+            parts.append([])
+        parts[-1].append(chunk)
+    return parts
+
+
+def _incomplete(
+    parts: Sequence[list[_Chunk]], columns: Sequence[Sequence[_Pair]], height: float
+) -> Iterable[tuple[int, _Pair]]:
+    """Fields of a row where a value is missing, or in one line with its label, by their columns.
+
+    None where anything of the row is at another place, or it has no value: these are the second lines of labels.
+    """
+    places = [(i, column[0].label[0].box[0], column[0].value.box[0]) for i, column in enumerate(columns)]
+    found: dict[int, _Pair] = {}
+    for part in parts:
+        x, edge = part[0].box[0], PARSING.pair_edge * height
+        for place, label, value in places:
+            if abs(x - label) < edge and place not in found:
+                _, y1, x2, y2 = part[-1].box
+                found[place] = _Pair(tuple(part), _Chunk("", (value, y1, max(x2, value), y2), part[-1].line), False)
+                break
+            if abs(x - value) < edge and place in found and len(part) == 1:
+                found[place] = replace(found[place], value=part[0])
+                break
+        else:
+            return []
+    return found.items() if any(pair.value.text for pair in found.values()) else []
+
+
+def _share_rows(column: Sequence[_Pair], other: Sequence[_Pair], height: float) -> bool:
+    """Whether most rows of two columns of fields are on one level."""
+    shared = sum(any(abs(a.value.middle - b.value.middle) < 0.5 * height for b in other) for a in column)
+    return 2 * shared > min(len(column), len(other))
+
+
+def _is_form(column: Sequence[_Pair], chunks: Sequence[_Chunk], height: float) -> bool:
+    """Whether labels end in colons, or are far from their values and no column of text beside another one.
+
+    Notes in the margin of a text stand beside a few of its lines: between rows of a form there is little else.
+    """
+    left, top, right, bottom = union_box(pair.box for pair in column)
+    known = _parts_of([column])
+    if len(column) < sum(
+        top < chunk.middle < bottom and chunk.box[0] < right and left < chunk.box[2]
+        for chunk in chunks
+        if chunk.text and (chunk.line, chunk.text) not in known
+    ):
+        return False
+    start, end, value = (
+        float(np.median(places))
+        for places in zip(*((p.label[0].box[0], p.label[-1].box[2], p.value.box[0]) for p in column), strict=True)
+    )
+    if 2 * sum(pair.label[-1].text[-1] in _COLONS for pair in column) > len(column):
+        return True
+    narrow = end - start < min(PARSING.label_filled * (value - start), PARSING.label_width * height)
+    return narrow and not (_is_text([p.label[-1] for p in column]) and _is_text([p.value for p in column]))
 
 
 def _is_text(chunks: Sequence[_Chunk]) -> bool:
     """Whether chunks below each other look like lines of a paragraph: most are about as wide as the widest."""
     widths = [chunk.box[2] - chunk.box[0] for chunk in chunks]
     return sum(width > 0.75 * max(widths) for width in widths) > 0.7 * len(widths)
+
+
+def _with_second_lines(column: Sequence[_Pair], others: Iterable[_Chunk], height: float) -> list[_Pair]:
+    """Fields by level, with the second lines of labels: they are closer to the first ones than any two rows."""
+    column = sorted(column, key=lambda pair: pair.value.middle)
+    levels = sorted(pair.label[0].middle for pair in column)
+    pitch = min(below - above for above, below in pairwise(levels) if below - above > 0.5 * height)
+    farthest = min(PARSING.second_line[0] * height, PARSING.second_line[1] * pitch)
+    for chunk in others:
+        for place, pair in enumerate(column):
+            first = pair.label[0]
+            if (
+                abs(chunk.box[0] - first.box[0]) < PARSING.pair_edge * height
+                and chunk.box[2] < pair.value.box[0]
+                and 0.5 * height < chunk.middle - first.middle < farthest
+            ):
+                column[place] = replace(pair, label=(*pair.label, chunk))
+    return column
 
 
 def _whole_lines(columns: Sequence[list[_Pair]], chunks: Sequence[_Chunk]) -> list[list[_Pair]]:

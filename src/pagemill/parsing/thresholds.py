@@ -331,15 +331,19 @@ class ParsingThresholds:
     """Tolerance of a field's left edge."""
     unit_line, unit_gap = 40, 3.0
     """Characters of a line of units without brackets, and how far above its table it stands, in font sizes."""
-    pair_gap = 1.2
-    """Least gap between a label and its number without a leader, in heights of lines; words are 0.3 apart."""
+    pair_gap, known_gap = 1.2, 0.5
+    """Least gap between a label and its number without a leader, in heights of lines, and where values begin below each
+    other; words are 0.3 apart."""
     pair_edge = 0.6
     """Farthest apart that numbers end which are below each other, in heights of lines."""
     least_pairs = 3
     """Rows of labels and numbers that tell each other; two may be a date and a page number."""
-    paired_fields, label_filled, label_width = 4, 0.75, 6
+    paired_fields, label_filled, label_width = 4, 0.75, 7
     """Rows of labels with values of any kind; how much of the room before the values usual labels without a colon fill,
-    and their width in heights of lines: labels of drawn forms 0.2 to 0.6 and up to 4, narrow columns of text from 7."""
+    and their width in heights of lines: labels of drawn forms 0.2 to 0.7 and up to 6.4, columns of text from 7."""
+    second_line = 1.4, 0.9
+    """Farthest that the second line of a label is below the first one: in heights of lines, and as a share of the least
+    distance of two rows."""
     pairs_crossed = 0.5
     """Lines per row that may reach from labels into numbers: headings and descriptions are shorter."""
     pairs_of_picture = 0.7

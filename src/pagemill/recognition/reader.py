@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from difflib import SequenceMatcher
+from statistics import median
 from typing import NamedTuple, ParamSpec, Protocol, TypeVar
 
 import numpy as np
@@ -80,6 +81,7 @@ _SCRIPTS_OF_PAGE = 3  # in scripts that the primary does not read
 _PLAIN = 0.5  # least confidence of a line that is taken for its script alone
 _SURE = 0.97  # confidence from which no Hangul is read as ideographs: "구분" is read as "7是" at up to 0.955
 _CROSSED = 0.99  # confidence from which no stamp crosses a line: "due: 1,2" under one was read as "dueA1" at 0.973
+_PICTURE = 8  # usual heights of lines from which a "line" in two inks is a picture
 _CLEAR = 0.95  # confidence below which a line of a photograph is read again, wider
 _WIDENED, _WIDENED_IDEOGRAPHS = 1.5, 1.25  # ideographs are square: wider, Hangul passes for some
 _TURNED = 0.5  # letters a line by which a page reads better head down; of a blurred one noise was 0.25, text has 10
@@ -395,7 +397,12 @@ class PageReader:
 
     async def _read_inks(self, lines: list[Line]) -> list[Line]:
         """Read what a stamp crosses without the stamp; the lines of the stamps themselves."""
-        doubtful = [line for line in lines if line.text.confidence < _CROSSED]
+        heights = [size_of(line.quad)[1] for line in lines]
+        most = _PICTURE * median(heights) if heights else 0.0
+        doubtful = [
+            line for line, height in zip(lines, heights, strict=True)
+            if line.text.confidence < _CROSSED and height < most
+        ]  # fmt: skip
         apart = await self._services.compute(lambda: [inks_of(line.image) for line in doubtful])
         crossed = [(line, inks) for line, inks in zip(doubtful, apart, strict=True) if inks is not None]
         texts, stamps = (

@@ -73,7 +73,7 @@ def recognize_table(
         return None
     if is_right_to_left("".join(lines[index].text for index in inside)):
         # Seen in a mirror, the first column is on the left and lines run to the right, as all below takes for granted.
-        pixels, lines = pixels[:, ::-1], [_mirrored(line, width) for line in lines]
+        pixels, lines = pixels[:, ::-1], [mirrored(line, width) for line in lines]
         box = (width - box[2], box[1], width - box[0], box[3])
     picture = _cut_out(pixels, box, lines, inside)
     found = _grid(picture, model, prefer_model)
@@ -122,7 +122,7 @@ def _cut_out(pixels: Pixels, box: Box, lines: Sequence[TextLine], inside: set[in
     return _Picture(cut, gray, [word for word in seen if word.line in inside], rules, text_height)
 
 
-def _mirrored(line: TextLine, width: float) -> TextLine:
+def mirrored(line: TextLine, width: float) -> TextLine:
     """The line as it stands on a page seen in a mirror."""
 
     def turned(box: Box) -> Box:

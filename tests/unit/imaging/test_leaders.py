@@ -67,3 +67,11 @@ def test_a_leader_at_the_upper_edge_has_nothing_above_it() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(find_leaders(_page()[97:, :, 0])) == 20
+
+
+def test_dots_that_touch_in_a_coarse_scan_are_a_leader() -> None:
+    drawn = np.full((800, 2400), 255, np.uint8)
+    for place in range(60):
+        cv2.circle(drawn, (600 + 18 * place, 400), 5, 0, -1)
+    page = cv2.GaussianBlur(cv2.resize(drawn, (600, 200), interpolation=cv2.INTER_AREA), (0, 0), 0.8)
+    assert len(find_leaders(page)) == 60

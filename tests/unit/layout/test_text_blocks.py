@@ -142,3 +142,17 @@ def test_a_short_last_line_of_the_press_whose_box_is_tall_stays_in_its_column() 
 def test_short_tiers_of_vertical_text_on_its_side_are_columns_of_the_press() -> None:
     lines = np.concatenate([column(x, x + 65, 0, 20, 12) for x in (0, 75, 150)])
     assert is_press(lines, text_columns(lines))
+
+
+def test_two_rows_over_a_picture_of_the_press_are_no_piece_of_the_column_beside_them() -> None:
+    ragged = column(108, 208, 0, 12, 12)
+    ragged[:, 0] += np.array([0, 4, 9] * 4)  # as columns in Arabic: their lines end at the left
+    lines = np.concatenate([ragged, column(10, 100, 0, 2, 12), column(-120, -20, 0, 12, 12)])
+    assert sizes(group_lines(lines, press=True)) == [2, 12, 12]
+
+
+def test_lines_of_two_columns_whose_boxes_touch_are_two() -> None:
+    left, right = column(0, 100, 0, 12, 12), column(104, 204, 0, 12, 12)
+    left[:, 2] += np.array([0, 3, -4, 5, -2, 4] * 2)
+    right[:, 0] += np.array([0, 4, -3, -5, 3, -2] * 2)
+    assert sizes(group_lines(np.concatenate([left, right]), press=True)) == [12, 12]

@@ -4,10 +4,12 @@ import cv2
 import numpy as np
 import pytest
 
+from pagemill.document.geometry import union_box
 from pagemill.document.labels import Label
 from pagemill.document.page import TextLine, Word
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.pairs import text_of, with_pairs
+from pagemill.tables.recognize import mirrored
 from pagemill.tables.table import Table
 
 GOODS = (("番茄", "9.48"), ("2 x 17,660", "35,320"), ("奶酪", "29.70"), ("合计", "1,258.77"))
@@ -160,16 +162,71 @@ def test_a_currency_far_from_its_amount_stays_with_it() -> None:
 FIELDS = (("성명", "김영희"), ("발급 장소", "박물관"), ("신청 사유", "기한 연기"), ("시설", "이민정"), ("합계", "2227"))
 
 
+def fields_of(lines: list[TextLine]) -> list[list[list[str]]]:
+    """Rows where typography does not tell them."""
+    region = DetectedRegion(box=(40, 140, 990, 600), label=Label.TEXT, score=0.8, source="onnx")
+    return [table.grid() for table in with_pairs([region], {}, lines, blank(), with_fields=True)[1].values()]
+
+
 @pytest.mark.parametrize("columns", [1, 2])
 def test_labels_with_values_of_words_are_rows_where_typography_does_not_tell(columns: int) -> None:
     places = [(50 + 300 * column, 190 + 300 * column) for column in range(columns)]
     lines = [line(text, x, 150 + 38 * row) for own in places for row, pair in enumerate(FIELDS)
              for x, text in zip(own, pair, strict=True)]  # fmt: skip
-    region = DetectedRegion(box=(40, 140, 790, 340), label=Label.TEXT, score=0.8, source="onnx")
-    kept, tables = with_pairs([region], {}, lines, blank(), with_fields=True)
-    assert [table.grid() for table in tables.values()] == [[list(pair) for pair in FIELDS]] * columns
-    assert len(kept) == columns
-    assert with_pairs([region], {}, lines, blank())[1] == {}
+    assert fields_of(lines) == [[list(pair) * columns for pair in FIELDS]]
+    assert with_pairs([], {}, lines, blank())[1] == {}
+
+
+def test_values_that_are_about_equally_long_are_fields_of_labels_that_are_not() -> None:
+    pairs = (("성명", "김영희"), ("발급 장소", "박물관"), ("신청 사유", "연기함"), ("시설", "이민정"), ("합계", "227"))
+    lines = [
+        line(text, x, 150 + 38 * row) for row, pair in enumerate(pairs) for x, text in zip((50, 190), pair, strict=True)
+    ]
+    assert fields_of(lines) == [[list(pair) for pair in pairs]]
+
+
+def test_the_second_line_of_a_label_belongs_to_it_and_what_is_as_far_as_a_row_does_not() -> None:
+    rows = [150, 222, 260, 298, 336]
+    lines = [
+        line(text, x, y) for y, pair in zip(rows, FIELDS, strict=True) for x, text in zip((50, 190), pair, strict=True)
+    ]
+    (grid,) = fields_of([*lines, line("뒷줄", LEFT, 182)])
+    assert grid[0] == ["성명 뒷줄", "김영희"]
+    assert fields_of([*lines, line("서명", LEFT, 374)]) == [[list(pair) for pair in FIELDS]]
+
+
+def test_second_lines_of_two_labels_on_one_level_are_no_row() -> None:
+    lines = [
+        line(text, x, y)
+        for y, pair in zip((150, 222, 260, 298, 336), FIELDS, strict=True)
+        for x, text in zip((50, 190, 350, 490), pair * 2, strict=True)
+    ]
+    (grid,) = fields_of([*lines, line("뒷줄", 50, 182), line("뒷줄", 350, 182)])
+    assert grid[0] == ["성명 뒷줄", "김영희"] * 2
+
+
+def test_a_label_that_leaves_little_room_has_its_value_where_those_of_others_begin() -> None:
+    rows = [*FIELDS, ("신청인의생년월일", "1998")]
+    lines = [
+        line(text, x, 150 + 38 * row) for row, pair in enumerate(rows) for x, text in zip((50, 190), pair, strict=True)
+    ]
+    assert fields_of(lines) == [[list(pair) for pair in rows]]
+
+
+def test_a_row_without_one_of_its_values_stays_in_its_form() -> None:
+    places = (50, 190, 350, 490)
+    rows = [[*pair, *pair] for pair in FIELDS]
+    rows.insert(2, ["서명", "", "날짜", "1998"])
+    rows.insert(4, ["주소", "부산", "지역: 서울 강남구", ""])
+    lines = [line(text, x, 150 + 38 * row) for row, texts in enumerate(rows)
+             for x, text in zip(places, texts, strict=True) if text]  # fmt: skip
+    assert fields_of(lines) == [rows]
+
+
+def test_notes_beside_a_text_are_no_labels() -> None:
+    lines = [line("도시의 물과 나무와 다리" + "에" * (row % 5), 250, 150 + 38 * row) for row in range(16)]
+    lines += [line("쪽지" * (1 + row % 2), 50, 150 + 38 * row) for row in (0, 4, 10, 15)]
+    assert fields_of(lines) == []
 
 
 @pytest.mark.parametrize(("width", "gutter"), [(9, 11), (14, 3), (22, 9)])
@@ -194,3 +251,28 @@ def test_indented_labels_of_numbers_are_rows_among_the_others(misread: int | Non
     expected = [(label, number) for row, ((label, _), number) in enumerate(zip(labels, numbers, strict=True))
                 if row != misread]  # fmt: skip
     assert sorted(rows) == sorted(expected)
+
+
+def test_labels_of_a_page_from_right_to_left_are_on_the_right() -> None:
+    def seen(lines: list[TextLine]) -> list[TextLine]:
+        return [mirrored(each, 600) for each in lines]
+
+    goods = (("لحم", "9.48"), ("خبز", "35,320"), ("جبن", "29.70"), ("المجموع", "1,258.77"))
+    pixels = blank()
+    for row in range(len(goods)):
+        for x in range(210, 400, 12):
+            cv2.circle(pixels, (x, int(150 + 38 * row + 26)), 2, (0, 0, 0), -1)
+    lines = seen(pairs_of(goods))
+    kept, tables = with_pairs([], {}, lines, pixels[:, ::-1])
+    assert [(kept[i].label, table.grid()) for i, table in tables.items()] == [(Label.CONTENT, [list(p) for p in goods])]
+    assert kept[0].box == union_box(each.box for each in lines)
+    fields = (("الاسم", "كريم"), ("تاريخ الميلاد", "سعيد"), ("السبب", "تأجيل"), ("المبنى", "مكتبة"))
+    rows = [
+        line(text, x, 150 + 38 * row)
+        for row, pair in enumerate(fields)
+        for x, text in zip((50, 290), pair, strict=True)
+    ]
+    assert fields_of(seen(rows)) == [[list(pair) for pair in fields]]
+    words = [row_of(150 + 38 * row, ("خبز", LEFT), (f"{row}.48", 460)) for row in range(4)]
+    (table,) = with_pairs([], {}, seen(words), blank())[1].values()
+    assert table.grid() == [["خبز", f"{row}.48"] for row in range(4)]
