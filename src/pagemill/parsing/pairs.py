@@ -216,6 +216,11 @@ def _parts_of(columns: Iterable[Iterable[_Pair]]) -> set[tuple[int, str]]:
     return {(chunk.line, chunk.text) for column in columns for pair in column for chunk in pair.chunks}
 
 
+def _are_enough(column: Sequence[_Pair]) -> bool:
+    """Whether rows tell each other; those with leaders count twice."""
+    return len(column) + sum(pair.led for pair in column) >= PARSING.least_pairs
+
+
 def _is_led(run: Sequence[_Pair]) -> bool:
     return _most(pair.led for pair in run)
 
@@ -408,7 +413,7 @@ def _columns(pairs: Sequence[_Pair], chunks: Sequence[_Chunk], height: float) ->
         grouped[len(ends)].append(pair)
         ends[-1] = pair.value.box[2]
     for column in grouped.values():
-        if len(column) < PARSING.least_pairs:
+        if not _are_enough(column):
             continue
         column.sort(key=lambda pair: pair.value.middle)
         own = {(chunk.line, chunk.text) for pair in column for chunk in pair.chunks}
@@ -561,7 +566,7 @@ def _whole_lines(columns: Sequence[list[_Pair]], chunks: Sequence[_Chunk]) -> li
     """Columns of enough pairs that take lines as a whole: what else a line says would be lost with it."""
     said = Counter(chunk.line for chunk in chunks if chunk.text)
     while True:
-        columns = [column for column in columns if len(column) >= PARSING.least_pairs]
+        columns = [column for column in columns if _are_enough(column)]
         taken = Counter(chunk.line for column in columns for pair in column for chunk in pair.chunks)
         whole = [[p for p in column if all(taken[c.line] == said[c.line] for c in p.chunks)] for column in columns]
         if whole == columns:

@@ -116,8 +116,13 @@ def _thin(found: Sequence[float], ruled: Sequence[float], text_height: float) ->
 def without_currency_columns(separators: Sequence[float], words: Sequence[TableWord]) -> list[float]:
     """Join columns that hold nothing but currency signs with the amounts on their right.
 
-    Reports align the signs in a column of their own; to a reader they belong to the amounts.
+    Reports align the signs in a column of their own; to a reader they belong to the amounts. Some are misread: ``s``.
     """
-    columns = np.searchsorted(separators, [word.x for word in words])
-    amounts = {int(column) for column, word in zip(columns, words, strict=True) if word.text not in _CURRENCIES}
-    return [x for column, x in enumerate(separators) if column in amounts]
+    texts: list[list[str]] = [[] for _ in range(len(separators) + 1)]
+    for column, word in zip(np.searchsorted(separators, [word.x for word in words]), words, strict=True):
+        texts[column].append(word.text)
+    return [x for x, own in zip(separators, texts, strict=False) if own and not _are_signs(own)]
+
+
+def _are_signs(texts: Sequence[str]) -> bool:
+    return all(len(text) == 1 for text in texts) and 2 * sum(text in _CURRENCIES for text in texts) > len(texts)

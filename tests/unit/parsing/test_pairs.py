@@ -75,6 +75,14 @@ def test_dots_between_label_and_number_make_contents() -> None:
     assert (label, grid[0]) == (Label.CONTENT, ["番茄", "7"])
 
 
+@pytest.mark.parametrize(("leader", "found"), [(" ....... ", 1), ("          ", 0)])
+def test_two_rows_with_leaders_are_enough(leader: str, found: int) -> None:
+    lines = [line(f"{label}{leader}{number}", LEFT, 150 + 38 * row, RIGHT) for row, (label, number) in enumerate(
+        zip("AB", ("27,750", "27,210"), strict=True))]  # fmt: skip
+    lines.append(line("courses", LEFT, 400))
+    assert len(found_in(lines, [])) == found
+
+
 def test_leaders_that_were_read_are_cut_off() -> None:
     lines = [
         line(f"{label} ......... {page}", LEFT, 150 + 38 * page, RIGHT) for page, label in enumerate("ABCD", start=1)

@@ -177,14 +177,15 @@ def test_caption_beside_the_table_is_neither_text_nor_rule() -> None:
     assert len(lines) not in table.line_indices
 
 
-def test_currency_signs_stay_with_their_amounts() -> None:
+@pytest.mark.parametrize("misread", ["$", "s"])
+def test_currency_signs_stay_with_their_amounts(misread: str) -> None:
     page = blank()
     lines = [line_at("Item", 60, 60), line_at("Cost", 420, 60), line_at("Gain", 640, 60)]
     for row, item in enumerate(["Paper", "Rags", "Felt", "Size"]):
         y = 100 + 40 * row
         lines.append(line_at(item, 60, y))
         for x in (400, 620):
-            lines += [line_at("$", x, y), line_at(f"{row},204", x + 70, y)]
+            lines += [line_at("$" if row < 3 else misread, x, y), line_at(f"{row},204", x + 70, y)]
     table = recognize_table(page, (40, 40, 800, 270), lines)
     assert texts(table)[1] == ["Paper", "$ 0,204", "$ 0,204"]
 
