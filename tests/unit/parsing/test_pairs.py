@@ -1,5 +1,7 @@
 """Rows of labels and numbers among the lines of a page."""
 
+from collections.abc import Sequence
+
 import cv2
 import numpy as np
 import pytest
@@ -288,7 +290,7 @@ def test_labels_of_a_page_from_right_to_left_are_on_the_right() -> None:
     assert table.grid() == [["خبز", f"{row}.48"] for row in range(4)]
 
 
-def written(rows: list[tuple[tuple[str, float], ...]], pitch: float = 38) -> list[TextLine]:
+def written(rows: Sequence[tuple[tuple[str, float], ...]], pitch: float = 38) -> list[TextLine]:
     """A line for each text at its place."""
     return [line(text, x, 150 + pitch * row) for row, parts in enumerate(rows) for text, x in parts]
 
