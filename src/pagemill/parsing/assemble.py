@@ -182,7 +182,8 @@ def blocks_of(
     blocks: list[Block] = []
     for i, region in enumerate(regions):
         own = owned[i]
-        if not own and region.label not in _READ_LATER | FIGURES:
+        # Two tables may share a line, which holds a row of each.
+        if not own and i not in tables and region.label not in _READ_LATER | FIGURES:
             continue
         # "reference" frames a bibliography, which its items fill; one that holds lines itself is to be read.
         label = Label.REFERENCE_CONTENT if region.label is Label.REFERENCE else region.label

@@ -6,6 +6,7 @@ and that nothing but a leader of dots is between a number and the label on its l
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,8 +25,10 @@ from pagemill.late import re
 from pagemill.layout.base import DetectedRegion
 from pagemill.parsing.lines import is_vertical, lines_of_regions
 from pagemill.parsing.thresholds import PARSING
+from pagemill.tables.prose import prose_share
 from pagemill.tables.recognize import mirrored
 from pagemill.tables.table import Cell, Table, build_table
+from pagemill.tables.thresholds import TABLES
 
 SOURCE = "pairs"
 """``DetectedRegion.source`` of the regions found here."""
@@ -35,6 +38,10 @@ _NUMBER = re.compile(r"[-−(]?\D{0,4}\d[\d.,:'’ ]*\D{0,4}")
 """A number with its currency, a mark of its tax; times and dates, too."""
 _ROMAN = re.compile(r"[ivxlc]{1,6}", re.IGNORECASE)
 _COLONS = ":："
+_ITEM = re.compile(r"[(\[]?(?:\d{1,3}|[a-z]|[ivxlc]{1,6})[.)\]]{0,2}", re.IGNORECASE)
+"""The number of a list item, a reference or a line."""
+_ENTRY = re.compile(r",\s*\d{1,4}$")
+"""An entry of an index ends in the number of its page."""
 _EQUATION = re.compile(r"\(\d{1,3}(?:\.\d{1,2})?[a-z]?\)")
 
 
@@ -105,7 +112,11 @@ def with_pairs(
     chunks = [chunk for i in free for chunk in _chunks(mirrored(lines[i], width) if rtl else lines[i], i, height)]
     numbered = _pairs(chunks, pixels, height)
     columns = list(_columns(numbered, chunks, height))
-    fields = [own for own in _fields(chunks, height) if not _are_of(own, columns)] if with_fields else []
+    fields = [
+        own
+        for own in (_fields(chunks, height) if with_fields else [])
+        if not _are_of(own, columns) and not _is_running(own, width if rtl else None)
+    ]
     if fields:
         known = _parts_of(fields)
         columns = [*fields, *_columns([p for p in numbered if known.isdisjoint(_parts_of([[p]]))], chunks, height)]
@@ -173,6 +184,33 @@ def _are_of(fields: Sequence[_Pair], columns: Iterable[Sequence[_Pair]]) -> bool
     )
 
 
+def _is_running(fields: Sequence[_Pair], width: float | None) -> bool:
+    """Whether fields are columns of text, items with their numbers, what persons say, or an index.
+
+    Args:
+        fields: The rows.
+        width: Of the page, if it is seen in a mirror.
+    """
+    labels, values = [pair.label[0] for pair in fields], [pair.value for pair in fields if pair.value.text]
+    for side in (labels, values):
+        lines = [TextLine(text=chunk.text, box=chunk.box) for chunk in side]
+        if prose_share(lines if width is None else [mirrored(line, width) for line in lines]) >= TABLES.prose:
+            return True
+    if _most(_ITEM.fullmatch(chunk.text) for chunk in labels):
+        return True
+    if all(_most(_ENTRY.search(chunk.text) for chunk in side) for side in (labels, values)):
+        return True
+    names = 2 * len({chunk.text for chunk in labels}) < len(labels)  # of persons, who speak again
+    words = PARSING.words_of_text[0 if names else 1]
+    has_colons = _most(pair.label[-1].text[-1] in _COLONS for pair in fields)
+    return (names or not has_colons) and _most(len(chunk.text.split()) >= words for chunk in values)
+
+
+def _most(answers: Iterable[object]) -> bool:
+    known = [bool(answer) for answer in answers]
+    return 2 * sum(known) > len(known)
+
+
 def _parts_of(columns: Iterable[Iterable[_Pair]]) -> set[tuple[int, str]]:
     """What stands in rows of columns: lines, or parts of them."""
     return {(chunk.line, chunk.text) for column in columns for pair in column for chunk in pair.chunks}
@@ -184,7 +222,7 @@ def _are_enough(column: Sequence[_Pair]) -> bool:
 
 
 def _is_led(run: Sequence[_Pair]) -> bool:
-    return 2 * sum(pair.led for pair in run) > len(run)
+    return _most(pair.led for pair in run)
 
 
 def _parts(lines: Sequence[TextLine], boxes: Sequence[Box]) -> list[Box]:
@@ -202,20 +240,35 @@ def _table(run: Sequence[_Pair]) -> Table:
     rows: list[list[_Pair]] = []
     for pair in run:
         low = pair.value.box[3] - pair.value.box[1]
-        if rows and pair.value.middle - rows[-1][-1].value.middle < 0.5 * low:
+        if (
+            rows
+            and pair.value.middle - rows[-1][-1].value.middle < 0.5 * low
+            and all(abs(_start(pair) - _start(other)) > low for other in rows[-1])
+        ):
             rows[-1].append(pair)
         else:
             rows.append([pair])
-    starts = np.sort([pair.label[0].box[0] for pair in max(rows, key=len)])
+    starts = [_start(pair) for pair in max(rows, key=len)]
+    for pairs in rows:  # the longest row may lack a column that another one has
+        while len({_nearest(starts, _start(pair)) for pair in pairs}) < len(pairs):
+            starts.append(max(map(_start, pairs), key=lambda x: min(abs(x - start) for start in starts)))
+    starts.sort()
     cells = [
-        Cell(row=row, column=2 * place + side, text=text, header=not row)
+        Cell(row=row, column=2 * _nearest(starts, _start(pair)) + side, text=text, header=not row)
         for row, pairs in enumerate(rows)
         for pair in pairs
-        for place in [int(np.abs(starts - pair.label[0].box[0]).argmin())]
         for side, text in enumerate((_text(pair.label), pair.value.text))
     ]
     lines = {chunk.line for pair in run for chunk in pair.chunks}
     return replace(build_table(cells, lines), method="text")
+
+
+def _start(pair: _Pair) -> float:
+    return pair.label[0].box[0]
+
+
+def _nearest(starts: Sequence[float], x: float) -> int:
+    return min(range(len(starts)), key=lambda place: abs(starts[place] - x))
 
 
 def _text(label: Sequence[_Chunk]) -> str:
@@ -239,7 +292,8 @@ def _chunks(line: TextLine, index: int, height: float) -> list[_Chunk]:
     if len(groups) == 1:
         return _at_leaders(line.text.strip(), line.box, index)
     boxes = [union_box(word.box for word in group) for group in groups]
-    texts = [" ".join(word.text for word in group) for group in groups]
+    place = {id(word): i for i, word in enumerate(line.words)}  # words that run from right to left keep their order
+    texts = [" ".join(word.text for word in sorted(group, key=lambda one: place[id(one)])) for group in groups]
     return [chunk for text, box in zip(texts, boxes, strict=True) for chunk in _at_leaders(text, box, index)]
 
 
@@ -382,7 +436,7 @@ def _fields(chunks: Sequence[_Chunk], height: float) -> Iterable[list[_Pair]]:
     grouped: defaultdict[int, list[_Pair]] = defaultdict(list)
     pairs: list[_Pair] = []
     rows = [row for row in _rows([chunk for chunk in chunks if chunk.text]) if not any(chunk.led for chunk in row)]
-    begins = [part[0].box[0] for row in rows for part in _row_parts(row, height)]
+    begins = sorted(part[0].box[0] for row in rows for part in _row_parts(row, height))
     parted = [_row_parts(row, height, begins) for row in rows]
     for parts in parted:
         if len(parts) % 2 == 0 and all(len(part) == 1 for part in parts[1::2]):
@@ -418,11 +472,12 @@ def _fields(chunks: Sequence[_Chunk], height: float) -> Iterable[list[_Pair]]:
 
 
 def _row_parts(row: Sequence[_Chunk], height: float, begins: Sequence[float] = ()) -> list[list[_Chunk]]:
-    """A row cut at wide gaps, and before what begins below others: some labels leave little room."""
+    """A row cut at wide gaps, and before what begins below others, from the left: some labels leave little room."""
     parts = [[row[0]]]
     for left, chunk in pairwise(row):
         gap = chunk.box[0] - left.box[2]
-        below = sum(abs(chunk.box[0] - begin) < 0.5 * PARSING.pair_edge * height for begin in begins)
+        x, edge = chunk.box[0], 0.5 * PARSING.pair_edge * height
+        below = bisect_left(begins, x + edge) - bisect_right(begins, x - edge)
         known = below >= PARSING.least_pairs and (gap > PARSING.known_gap * height or left.text[-1] in _COLONS)
         if known or gap > PARSING.pair_gap * height:
             parts.append([])
@@ -477,7 +532,7 @@ def _is_form(column: Sequence[_Pair], chunks: Sequence[_Chunk], height: float) -
         float(np.median(places))
         for places in zip(*((p.label[0].box[0], p.label[-1].box[2], p.value.box[0]) for p in column), strict=True)
     )
-    if 2 * sum(pair.label[-1].text[-1] in _COLONS for pair in column) > len(column):
+    if _most(pair.label[-1].text[-1] in _COLONS for pair in column):
         return True
     narrow = end - start < min(PARSING.label_filled * (value - start), PARSING.label_width * height)
     return narrow and not (_is_text([p.label[-1] for p in column]) and _is_text([p.value for p in column]))
@@ -493,7 +548,7 @@ def _with_second_lines(column: Sequence[_Pair], others: Iterable[_Chunk], height
     """Fields by level, with the second lines of labels: they are closer to the first ones than any two rows."""
     column = sorted(column, key=lambda pair: pair.value.middle)
     levels = sorted(pair.label[0].middle for pair in column)
-    pitch = min(below - above for above, below in pairwise(levels) if below - above > 0.5 * height)
+    pitch = min((below - above for above, below in pairwise(levels) if below - above > 0.5 * height), default=0.0)
     farthest = min(PARSING.second_line[0] * height, PARSING.second_line[1] * pitch)
     for chunk in others:
         for place, pair in enumerate(column):

@@ -341,6 +341,9 @@ class ParsingThresholds:
     paired_fields, label_filled, label_width = 4, 0.75, 7
     """Rows of labels with values of any kind; how much of the room before the values usual labels without a colon fill,
     and their width in heights of lines: labels of drawn forms 0.2 to 0.7 and up to 6.4, columns of text from 7."""
+    words_of_text = 4, 6
+    """Words from which values are what persons say, whose names come again, and those from which they are text. Not
+    measured."""
     second_line = 1.4, 0.9
     """Farthest that the second line of a label is below the first one: in heights of lines, and as a share of the least
     distance of two rows."""

@@ -1,5 +1,7 @@
 """Rows of labels and numbers among the lines of a page."""
 
+from collections.abc import Sequence
+
 import cv2
 import numpy as np
 import pytest
@@ -8,6 +10,8 @@ from pagemill.document.geometry import union_box
 from pagemill.document.labels import Label
 from pagemill.document.page import TextLine, Word
 from pagemill.layout.base import DetectedRegion
+from pagemill.parsing.assemble import blocks_of
+from pagemill.parsing.inline_formulas import InlineFormulas
 from pagemill.parsing.pairs import text_of, with_pairs
 from pagemill.tables.recognize import mirrored
 from pagemill.tables.table import Table
@@ -284,3 +288,88 @@ def test_labels_of_a_page_from_right_to_left_are_on_the_right() -> None:
     words = [row_of(150 + 38 * row, ("خبز", LEFT), (f"{row}.48", 460)) for row in range(4)]
     (table,) = with_pairs([], {}, seen(words), blank())[1].values()
     assert table.grid() == [["خبز", f"{row}.48"] for row in range(4)]
+
+
+def written(rows: Sequence[tuple[tuple[str, float], ...]], pitch: float = 38) -> list[TextLine]:
+    """A line for each text at its place."""
+    return [line(text, x, 150 + pitch * row) for row, parts in enumerate(rows) for text, x in parts]
+
+
+TALK = (
+    "to be or not to be",
+    "good my lord how does your honour",
+    "I never gave you aught",
+    "you know right well you did",
+)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [((f"{row + 1}.", 50), (text, 120)) for row, text in enumerate(TALK)],
+        [((f"[{row + 8}]", 50), (text, 160)) for row, text in enumerate(TALK)],
+        [(("HAMLET:", 50), (text, 300)) for text in TALK],
+        [((f"{'a' * (2 + row)}, {row}", 50), (f"{'k' * (9 - 2 * row)}, {row}", 300)) for row in range(4)],
+        [((label, 50), (text, 300)) for label, text in zip(("flour", "3 eggs", "salt", "cinnamon"), TALK, strict=True)],
+        [((label, 50), (text, 300)) for label, text in zip(
+            ("flour", "3 eggs", "salt", "cinnamon"),
+            ("the harbour office and", "published its budgets", "in spring and despite", "heavy rain of the time"),
+            strict=True,
+        )],
+    ],
+    ids=["items", "references", "script", "index", "ragged text", "text"],
+)  # fmt: skip
+def test_running_text_beside_short_lines_is_no_form(rows: list[tuple[tuple[str, float], ...]]) -> None:
+    assert fields_of(written(rows)) == []
+
+
+def test_fields_that_come_again_are_a_form() -> None:
+    people = [(("Name", 50), ("Ada King", 300)), (("Address", 50), ("1 Hill Road", 300)), (("Age", 50), ("36", 300))]
+    (grid,) = fields_of(written(people * 3))
+    assert [row[0] for row in grid] == ["Name", "Address", "Age"] * 3
+
+
+def test_fields_of_three_columns_of_which_no_row_has_all_lose_nothing() -> None:
+    columns = (50.0, 350.0, 650.0)
+    rows = [
+        tuple(part for at in range(3) if at != 2 * (row % 2) for part in
+              ((f"l{row}{at}", columns[at]), (f"v{row}{at}" + "x" * (row % 4), columns[at] + 150)))
+        for row in range(10)
+    ]  # fmt: skip
+    lines = written(rows)
+    said = [text for grid in fields_of(lines) for row in grid for text in row if text]
+    assert sorted(said) == sorted(one.text for one in lines)
+
+
+def test_words_of_a_cut_line_from_right_to_left_keep_their_order() -> None:
+    names = ("John Smithson", "Ann Lee", "Peter Pan", "Mary Anning")
+    lines = []
+    for row, name in enumerate(names):
+        label, y = ("שם" * (1 + row), 150 + 38 * row)
+        first, last = name.split()
+        middle = 500 + 15 * len(first)
+        words = (
+            Word(label, (960 - 15 * len(label), y, 960, y + 30)),
+            Word(first, (500, y, middle, y + 30)),
+            Word(last, (middle + 10, y, 680, y + 30)),
+        )
+        text = f"{label} {name}"
+        lines.append(TextLine(text=text, box=union_box(word.box for word in words), words=words, engine="drawn"))
+    lines.append(line("כותרת הטופס של המשרד הראשי בעיר", 400, 60))
+    pixels = np.full((900, 1000, 3), 255, np.uint8)
+    tables = with_pairs([], {}, lines, pixels, with_fields=True)[1]
+    assert [row[1] for table in tables.values() for row in table.grid()] == list(names)
+
+
+def test_lines_of_two_contents_side_by_side_are_in_both() -> None:
+    lines = [
+        row_of(150 + 38 * row, (f"l{row}", LEFT), (".....", 120), (f"{row + 1}", 280), (f"r{row}", 340), (".....", 410),
+               (f"{row + 11}", 520))
+        for row in range(4)
+    ]  # fmt: skip
+    kept, tables = with_pairs([], {}, lines, blank())
+    blocks = blocks_of(kept, lines, tables, {}, 600, 900, InlineFormulas())
+    said = " ".join(block.text for block in blocks).split()
+    assert sorted(word for word in said if word != "…") == sorted(
+        word.text for one in lines for word in one.words if word.text != "....."
+    )
