@@ -28,6 +28,8 @@ from PIL import Image, ImageDraw, ImageFont
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from pagemill.imaging.types import Pixels
 
 FOLDER = Path("/usr/share/fonts/truetype")
@@ -145,7 +147,7 @@ def compare_ordinary(files: Sequence[Path], rounds: int = 3) -> None:
     from pagemill.recognition.rapidocr_engine import LONG_SIDE, RapidOcrDetector, RapidOcrRecognizer
 
     class FixedScale(RapidOcrDetector):
-        def _scale(self, page: Pixels) -> float:
+        def _scale(self, page: Pixels, letters: NDArray[np.float64]) -> float:
             return float(min(LONG_SIDE / max(page.shape[:2]), 2.0))
 
     chosen, fixed = RapidOcrDetector(), FixedScale()
