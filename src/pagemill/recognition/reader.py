@@ -81,7 +81,7 @@ _SCRIPTS_OF_PAGE = 3  # in scripts that the primary does not read
 _PLAIN = 0.5  # least confidence of a line that is taken for its script alone
 _SURE = 0.97  # confidence from which no Hangul is read as ideographs: "구분" is read as "7是" at up to 0.955
 _CROSSED = 0.99  # confidence from which no stamp crosses a line: "due: 1,2" under one was read as "dueA1" at 0.973
-_PICTURE = 8  # usual heights of lines from which a "line" in two inks is a picture
+_PICTURE = 8  # usual heights of lines from which a "line" that reads badly is a picture
 _CLEAR = 0.95  # confidence below which a line of a photograph is read again, wider
 _WIDENED, _WIDENED_IDEOGRAPHS = 1.5, 1.25  # ideographs are square: wider, Hangul passes for some
 _TURNED = 0.5  # letters a line by which a page reads better head down; of a blurred one noise was 0.25, text has 10
@@ -202,6 +202,8 @@ class PageReader:
             lines, shares = await self._first_reading(page, found, bends)
             await self._read_others(lines, shares)
             await self._read_head_down(lines)
+        for line in _pictures(lines):
+            line.text = RecognizedText(text="", confidence=0.0)
         of_stamps = await self._read_stamps(rotate_quarter(stamps, rotation)) if stamps is not None else []
         words = list(filter(_holds_words, of_stamps))
         lines += words
@@ -397,12 +399,8 @@ class PageReader:
 
     async def _read_inks(self, lines: list[Line]) -> list[Line]:
         """Read what a stamp crosses without the stamp; the lines of the stamps themselves."""
-        heights = [size_of(line.quad)[1] for line in lines]
-        most = _PICTURE * median(heights) if heights else 0.0
-        doubtful = [
-            line for line, height in zip(lines, heights, strict=True)
-            if line.text.confidence < _CROSSED and height < most
-        ]  # fmt: skip
+        pictures = _pictures(lines)
+        doubtful = [line for line in lines if line.text.confidence < _CROSSED and line not in pictures]
         apart = await self._services.compute(lambda: [inks_of(line.image) for line in doubtful])
         crossed = [(line, inks) for line, inks in zip(doubtful, apart, strict=True) if inks is not None]
         texts, stamps = (
@@ -625,6 +623,13 @@ def _holds_ideographs(text: RecognizedText) -> bool:
 
 def _unread(images: list[Pixels], texts: list[RecognizedText]) -> list[float]:
     return [unread_share(image, text) for image, text in zip(images, texts, strict=True)]
+
+
+def _pictures(lines: list[Line]) -> list[Line]:
+    """Those lines that are a picture: far higher than the others, and not surely read."""
+    heights = [size_of(line.quad)[1] for line in lines]
+    least = _PICTURE * median(heights) if heights else 0.0
+    return [line for line, height in zip(lines, heights, strict=True) if height >= least and not is_sure(line)]
 
 
 def _holds_words(stamp: Line) -> bool:

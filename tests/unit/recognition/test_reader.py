@@ -246,13 +246,14 @@ async def test_a_sure_line_under_a_stamp_is_read_without_it_where_that_adds_text
     assert [line.text for line in result.lines] == [kept]
 
 
-async def test_a_picture_that_is_detected_as_a_line_is_not_read_in_two_inks(monkeypatch):
+async def test_a_picture_that_is_detected_as_a_line_is_no_text(monkeypatch):
     looked_at = []
     monkeypatch.setattr(reader, "inks_of", lambda line: looked_at.append(line.shape[0]))
     page = page_of(*[LOOKALIKE_INK] * 4)
     picture = np.full((500, 620, 3), LOOKALIKE_INK, np.uint8)
-    await read(np.concatenate([page, picture]))
+    result, _ = await read(np.concatenate([page, picture]))
     assert len(looked_at) == 4 and max(looked_at) < 60
+    assert (len(result.lines), result.illegible) == (4, 0)
 
 
 async def test_an_upright_page_the_primary_reads_costs_one_pass():
