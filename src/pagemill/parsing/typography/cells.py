@@ -326,7 +326,7 @@ def table_of(rows: Sequence[PageRow], drawn: Drawn, leading: Leading, *, ruled: 
     pieces = [piece for row in rows for piece in row.pieces]
     rows, starts = _parted_at_starts(rows)
     heads = 1 if _is_between_heads(rows, 1) else 0  # over several columns, whose gutters they cross
-    if len(rows) > 2 and (spanned := _spanned(rows, 1, drawn)) is not None:
+    if not heads and len(rows) > 2 and (spanned := _spanned(rows, 1, drawn)) is not None:
         first = rows[0].pieces
         wide = [replace(first[0], x1=spanned[0]), *first[1:]]
         wide[-1] = replace(wide[-1], x2=spanned[1])

@@ -522,6 +522,21 @@ def test_cells_over_rows_and_heads_over_heads(tmp_path, drawn):
         assert cell in text
 
 
+def test_a_head_in_the_middle_of_all_columns_spans_those_under_it_alone(tmp_path):
+    sheet = Sheet()
+    sheet.prose(72, 60, 450)
+    sheet.put(198, 172, "Next steps", "Helvetica-Bold")
+    for x, y, text in ((92, 184, "Region"), (154, 196, "Building"), (234, 196, "Share"), (334, 184, "Total")):
+        sheet.put(x, y, text, "Helvetica-Bold")
+    for row, (name, *numbers) in enumerate((("Port", "8311", "94.69", "late"), ("School", "5340", "5.16", "done"),
+                                            ("Bridge", "5399", "5.83", "late"))):  # fmt: skip
+        for x, text in zip((72, 160, 238, 336), (name, *numbers), strict=True):
+            sheet.put(x, 222 + 22 * row, text)
+    text = markdown(sheet, tmp_path)
+    assert '<th rowspan="2">Region</th><th colspan="2">Next steps</th><th rowspan="2">Total</th></tr>' in text
+    assert "<tr><th>Building</th><th>Share</th></tr>" in text
+
+
 def test_answers_right_behind_labels_are_no_column(tmp_path):
     sheet = Sheet()
     fields = [("Name:", "Grey Heron"), ("Date of birth:", "9 June"), ("Port of registry:", "East quay"), ("Crew:", "5")]
