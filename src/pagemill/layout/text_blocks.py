@@ -277,7 +277,7 @@ def _are_of_one_row(lines: Floats, left: int, right: int, unit: float, usual: fl
     if end - start >= most * (unit if across else min(unit, usual)):
         return False
     widths = lines[[left, right], 2] - lines[[left, right], 0]
-    touch = end <= start and widths.min() >= LAYOUT.press_width * usual  # of lines of two columns boxes are too wide
+    touch = end <= start and widths.min() >= LAYOUT.press_width * usual  # two columns: detection pads its boxes
     if not across and (touch or _is_gutter(lines, left, right, unit, 0.0)):
         return False
     return not _is_long_gutter(lines, end if title and across else start, end, (lines[left, 1], unit), usual)
