@@ -1,0 +1,124 @@
+"""Fields of forms, and columns of text that are none."""
+
+import pytest
+from drawn_pairs import FIELDS, LEFT, blank, fields_of, line, written
+
+from pagemill.document.labels import Label
+from pagemill.layout.base import DetectedRegion
+from pagemill.parsing.pairs.regions import with_pairs
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_labels_with_values_of_words_are_rows_where_typography_does_not_tell(columns: int) -> None:
+    places = [(50 + 300 * column, 190 + 300 * column) for column in range(columns)]
+    lines = [line(text, x, 150 + 38 * row) for own in places for row, pair in enumerate(FIELDS)
+             for x, text in zip(own, pair, strict=True)]  # fmt: skip
+    assert fields_of(lines) == [[list(pair) * columns for pair in FIELDS]]
+    assert with_pairs([], {}, lines, blank())[1] == {}
+
+
+def test_values_that_are_about_equally_long_are_fields_of_labels_that_are_not() -> None:
+    pairs = (("성명", "김영희"), ("발급 장소", "박물관"), ("신청 사유", "연기함"), ("시설", "이민정"), ("합계", "227"))
+    lines = [
+        line(text, x, 150 + 38 * row) for row, pair in enumerate(pairs) for x, text in zip((50, 190), pair, strict=True)
+    ]
+    assert fields_of(lines) == [[list(pair) for pair in pairs]]
+
+
+def test_the_second_line_of_a_label_belongs_to_it_and_what_is_as_far_as_a_row_does_not() -> None:
+    rows = [150, 222, 260, 298, 336]
+    lines = [
+        line(text, x, y) for y, pair in zip(rows, FIELDS, strict=True) for x, text in zip((50, 190), pair, strict=True)
+    ]
+    (grid,) = fields_of([*lines, line("뒷줄", LEFT, 182)])
+    assert grid[0] == ["성명 뒷줄", "김영희"]
+    assert fields_of([*lines, line("서명", LEFT, 374)]) == [[list(pair) for pair in FIELDS]]
+
+
+def test_second_lines_of_two_labels_on_one_level_are_no_row() -> None:
+    lines = [
+        line(text, x, y)
+        for y, pair in zip((150, 222, 260, 298, 336), FIELDS, strict=True)
+        for x, text in zip((50, 190, 350, 490), pair * 2, strict=True)
+    ]
+    (grid,) = fields_of([*lines, line("뒷줄", 50, 182), line("뒷줄", 350, 182)])
+    assert grid[0] == ["성명 뒷줄", "김영희"] * 2
+
+
+def test_a_label_that_leaves_little_room_has_its_value_where_those_of_others_begin() -> None:
+    rows = [*FIELDS, ("신청인의생년월일", "1998")]
+    lines = [
+        line(text, x, 150 + 38 * row) for row, pair in enumerate(rows) for x, text in zip((50, 190), pair, strict=True)
+    ]
+    assert fields_of(lines) == [[list(pair) for pair in rows]]
+
+
+def test_a_row_without_one_of_its_values_stays_in_its_form() -> None:
+    places = (50, 190, 350, 490)
+    rows = [[*pair, *pair] for pair in FIELDS]
+    rows.insert(2, ["서명", "", "날짜", "1998"])
+    rows.insert(4, ["주소", "부산", "지역: 서울 강남구", ""])
+    lines = [line(text, x, 150 + 38 * row) for row, texts in enumerate(rows)
+             for x, text in zip(places, texts, strict=True) if text]  # fmt: skip
+    assert fields_of(lines) == [rows]
+
+
+def test_notes_beside_a_text_are_no_labels() -> None:
+    lines = [line("도시의 물과 나무와 다리" + "에" * (row % 5), 250, 150 + 38 * row) for row in range(16)]
+    lines += [line("쪽지" * (1 + row % 2), 50, 150 + 38 * row) for row in (0, 4, 10, 15)]
+    assert fields_of(lines) == []
+
+
+@pytest.mark.parametrize(("width", "gutter"), [(9, 11), (14, 3), (22, 9)])
+def test_columns_of_text_on_one_level_are_no_fields(width: int, gutter: int) -> None:
+    lines = [
+        line("항" * (width - row % 2), x, 150 + 38 * row) for x in (50, 50 + 15 * (width + gutter)) for row in range(6)
+    ]
+    region = DetectedRegion(box=(40, 140, 990, 400), label=Label.TEXT, score=0.8, source="onnx")
+    assert with_pairs([region], {}, lines, blank(), with_fields=True)[1] == {}
+
+
+TALK = (
+    "to be or not to be",
+    "good my lord how does your honour",
+    "I never gave you aught",
+    "you know right well you did",
+)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [((f"{row + 1}.", 50), (text, 120)) for row, text in enumerate(TALK)],
+        [((f"[{row + 8}]", 50), (text, 160)) for row, text in enumerate(TALK)],
+        [(("HAMLET:", 50), (text, 300)) for text in TALK],
+        [((f"{'a' * (2 + row)}, {row}", 50), (f"{'k' * (9 - 2 * row)}, {row}", 300)) for row in range(4)],
+        [((label, 50), (text, 300)) for label, text in zip(("flour", "3 eggs", "salt", "cinnamon"), TALK, strict=True)],
+        [((label, 50), (text, 300)) for label, text in zip(
+            ("flour", "3 eggs", "salt", "cinnamon"),
+            ("the harbour office and", "published its budgets", "in spring and despite", "heavy rain of the time"),
+            strict=True,
+        )],
+    ],
+    ids=["items", "references", "script", "index", "ragged text", "text"],
+)  # fmt: skip
+def test_running_text_beside_short_lines_is_no_form(rows: list[tuple[tuple[str, float], ...]]) -> None:
+    assert fields_of(written(rows)) == []
+
+
+def test_fields_that_come_again_are_a_form() -> None:
+    people = [(("Name", 50), ("Ada King", 300)), (("Address", 50), ("1 Hill Road", 300)), (("Age", 50), ("36", 300))]
+    (grid,) = fields_of(written(people * 3))
+    assert [row[0] for row in grid] == ["Name", "Address", "Age"] * 3
+
+
+def test_fields_of_three_columns_of_which_no_row_has_all_lose_nothing() -> None:
+    columns = (50.0, 350.0, 650.0)
+    rows = [
+        tuple(part for at in range(3) if at != 2 * (row % 2) for part in
+              ((f"l{row}{at}", columns[at]), (f"v{row}{at}" + "x" * (row % 4), columns[at] + 150)))
+        for row in range(10)
+    ]  # fmt: skip
+    lines = written(rows)
+    said = [text for grid in fields_of(lines) for row in grid for text in row if text]
+    assert sorted(said) == sorted(one.text for one in lines)
