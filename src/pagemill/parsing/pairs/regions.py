@@ -50,8 +50,7 @@ def with_pairs(
     place = {id(line): i for i, line in enumerate(lines)}
     members = {i: [place[id(line)] for line in own] for i, own in lines_of_regions(regions, lines).items()}
     owned = [members.get(i, []) for i in range(len(regions))]
-    formulas = {i for i, region in enumerate(regions) if region.label in FORMULAS}
-    of_formulas = {line for i in formulas for line in owned[i]}
+    of_formulas = {line for i, region in enumerate(regions) if region.label in FORMULAS for line in owned[i]}
     free = [i for i, line in enumerate(lines) if i not in of_formulas and line.text.strip() and not is_vertical(line)]
     if not PARSING.least_pairs <= len(free) <= PARSING.max_lines:
         return list(regions), dict(tables)
@@ -77,14 +76,13 @@ def with_pairs(
 
     taken = _lines_of(runs)
     replaced = {of_tables[i] for i in taken if i in of_tables} | (pictures - kept_pictures)
-    whole = formulas | kept_pictures | set(tables)
     boxes = [union_box(pair.box for pair in run) for run in runs]
     if mirror is not None:
         boxes = [mirrored_box(box, mirror) for box in boxes]
     kept: list[DetectedRegion] = []
     found: dict[int, Table] = {}
     for index, region in enumerate(regions):
-        if index in replaced or (index not in whole and not taken.isdisjoint(owned[index])):
+        if index in replaced or (index not in tables and not taken.isdisjoint(owned[index])):
             label = Label.TEXT if index in replaced else region.label
             rest = [lines[i] for i in owned[index] if i not in taken]
             kept += [replace(region, label=label, box=box, polygon=None) for box in _parts(rest, boxes)]

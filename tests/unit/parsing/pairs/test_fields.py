@@ -86,22 +86,25 @@ TALK = (
 )
 
 
+SHORT = ("flour", "3 eggs", "salt", "cinnamon")
+RAGGED = ("Ada King", "Grace", "Mary Anning", "Lise M")
+SPOKEN = ("to be or not", "good my lord how goes", "I never gave you", "you know it right well")
+PROSE = ("the harbour office and", "published its budgets", "in spring and despite", "heavy rain of the time")
+
+
 @pytest.mark.parametrize(
     "rows",
     [
-        [((f"{row + 1}.", 50), (text, 120)) for row, text in enumerate(TALK)],
-        [((f"[{row + 8}]", 50), (text, 160)) for row, text in enumerate(TALK)],
-        [(("HAMLET:", 50), (text, 300)) for text in TALK],
+        [((f"{row + 1}.", 50), (text, 120)) for row, text in enumerate(RAGGED)],
+        [((f"[{row + 8}]", 50), (text, 160)) for row, text in enumerate(RAGGED)],
+        [(("HAMLET:", 50), (text, 300)) for text in SPOKEN],
         [((f"{'a' * (2 + row)}, {row}", 50), (f"{'k' * (9 - 2 * row)}, {row}", 300)) for row in range(4)],
-        [((label, 50), (text, 300)) for label, text in zip(("flour", "3 eggs", "salt", "cinnamon"), TALK, strict=True)],
-        [((label, 50), (text, 300)) for label, text in zip(
-            ("flour", "3 eggs", "salt", "cinnamon"),
-            ("the harbour office and", "published its budgets", "in spring and despite", "heavy rain of the time"),
-            strict=True,
-        )],
+        [((label, 50), (text, 300)) for label, text in zip(SHORT, TALK, strict=True)],
+        [((label, 50), (text, 300)) for label, text in zip(SHORT, PROSE, strict=True)],
+        [(("x" * (9 - (row == 1)), 50), (text, 225)) for row, text in enumerate(RAGGED)],
     ],
-    ids=["items", "references", "script", "index", "ragged text", "text"],
-)  # fmt: skip
+    ids=["items", "references", "script", "index", "ragged text", "text", "words that fill their column"],
+)
 def test_running_text_beside_short_lines_is_no_form(rows: list[tuple[tuple[str, float], ...]]) -> None:
     assert fields_of(written(rows)) == []
 
@@ -122,3 +125,51 @@ def test_fields_of_three_columns_of_which_no_row_has_all_lose_nothing() -> None:
     lines = written(rows)
     said = [text for grid in fields_of(lines) for row in grid for text in row if text]
     assert sorted(said) == sorted(one.text for one in lines)
+
+
+def test_the_same_values_of_other_labels_are_a_form() -> None:
+    for values in (RAGGED, SPOKEN):
+        rows = [((label, 50), (text, 300)) for label, text in zip(SHORT, values, strict=True)]
+        assert fields_of(written(rows)) == [[list(pair) for pair in zip(SHORT, values, strict=True)]]
+
+
+@pytest.mark.parametrize(("left", "values"), [("abc", TALK), ("abcdefgh", RAGGED)])
+def test_labels_in_colons_may_have_long_values_and_fill_their_column(left: str, values: tuple[str, ...]) -> None:
+    labels = [left[row // 2 :] + ":" for row in range(len(values))]
+    rows = [((label, 50), (text, 222)) for label, text in zip(labels, values, strict=True)]
+    assert fields_of(written(rows)) == [[list(pair) for pair in zip(labels, values, strict=True)]]
+
+
+def test_a_colon_close_to_a_value_ends_its_label() -> None:
+    rows = [*FIELDS, ("신청인의생년월일:", "1998")]
+    assert fields_of(written([((label, 50), (value, 190)) for label, value in rows])) == [[list(pair) for pair in rows]]
+
+
+def test_a_label_may_have_a_gap() -> None:
+    rows = [((label, 50), (value, 250)) for label, value in FIELDS]
+    (grid,) = fields_of(written([*rows, (("신청", 50), ("사유", 100), ("연기", 250))]))
+    assert grid[-1] == ["신청 사유", "연기"]
+
+
+def test_a_row_with_more_than_fields_is_none_of_the_form() -> None:
+    rows = [((label, 50), (value, 190)) for label, value in FIELDS]
+    assert fields_of(written([*rows, (("서명", 50), ("부산", 190), ("2019", 400))])) == [
+        [list(pair) for pair in FIELDS]
+    ]
+
+
+def test_a_column_beside_a_form_is_of_the_form() -> None:
+    even = ("가나", "다라", "마바", "사아", "자차")
+    rows = [((label, 50), (value, 190), (text, 350), (text[::-1], 490))
+            for (label, value), text in zip(FIELDS, even, strict=True)]  # fmt: skip
+    (grid,) = fields_of(written(rows))
+    assert grid == [[text for text, _ in row] for row in rows]
+    assert fields_of(written([row[2:] for row in rows])) == []
+
+
+@pytest.mark.parametrize(("text", "below"), [("뒷줄" * 6, 32), ("뒷줄", 60)])
+def test_a_line_that_is_wide_or_far_below_is_no_second_line_of_a_label(text: str, below: float) -> None:
+    lines = written([((label, 50), (value, 190)) for label, value in FIELDS], pitch=100)
+    assert fields_of(lines)[0][0] == list(FIELDS[0])
+    said = [text for grid in fields_of([*lines, line(text, 50, 150 + below)]) for row in grid for text in row]
+    assert said == [text for pair in FIELDS for text in pair]

@@ -85,3 +85,34 @@ def test_a_currency_far_from_its_amount_stays_with_it() -> None:
     lines = [row_of(150 + 38 * row, (f"番茄{row}", LEFT), ("€", 360), (f"{row}.48", 460)) for row in range(4)]
     ((_, grid),) = found_in(lines, [])
     assert grid == [[f"番茄{row}", f"€ {row}.48"] for row in range(4)]
+
+
+def with_dots(dots: int, height: int = 0) -> np.ndarray:
+    """A page with dots between labels and numbers, or with strokes of a height."""
+    pixels = blank()
+    for row in range(len(GOODS)):
+        for x in range(230, 230 + 12 * dots, 12):
+            cv2.circle(pixels, (x, 150 + 38 * row + 26), 2, (0, 0, 0), -1)
+            pixels[150 + 38 * row + 26 - height : 150 + 38 * row + 26, x : x + 3] = 0
+    return pixels
+
+
+@pytest.mark.parametrize(
+    ("dots", "height", "label"), [(12, 0, Label.CONTENT), (3, 0, Label.TABLE), (12, 22, Label.TABLE)]
+)
+def test_few_dots_and_letters_are_no_leaders(dots: int, height: int, label: Label) -> None:
+    ((found, _),) = found_in(pairs_of(), [], with_dots(dots, height))
+    assert found is label
+
+
+@pytest.mark.parametrize(("dots", "found"), [(12, 1), (0, 0)])
+def test_roman_numbers_are_numbers_after_leaders(dots: int, found: int) -> None:
+    goods = tuple((label, number) for (label, _), number in zip(GOODS, ("iv", "v", "vii", "xi"), strict=True))
+    assert len(found_in(pairs_of(goods), [], with_dots(dots))) == found
+
+
+def test_numbers_before_remarks_are_no_rows() -> None:
+    remarks = [line("bought" + "x" * row, 400, 150 + 38 * row) for row in range(4)]
+    lines = [line(text, x, 150 + 38 * row) for row in range(4) for text, x in ((f"tea{row}", 50), (f"{row}.48", 200))]
+    assert len(found_in(lines, [])) == 1
+    assert found_in([*lines, *remarks], []) == []

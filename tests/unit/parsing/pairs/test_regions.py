@@ -35,6 +35,22 @@ def test_a_picture_of_rows_alone_is_rows_and_one_with_a_legend_stays() -> None:
     assert with_pairs([region], {}, drawing, blank()) == ([region], {})
 
 
+def test_a_table_that_took_leaders_for_a_column_is_replaced() -> None:
+    lines = [line(f"{label} ......... {page}", LEFT, 150 + 38 * page, RIGHT) for page, label in enumerate("ABCD")]
+    region = DetectedRegion(box=(LEFT, 140, RIGHT, 340), label=Label.TABLE, score=0.9, source="onnx")
+    table = Table(cells=(), rows=4, columns=3, line_indices=tuple(range(len(lines))))
+    kept, tables = with_pairs([region], {0: table}, lines, blank())
+    assert [each.label for each in kept] == [Label.CONTENT]
+    assert tables[0].grid() == [[label, str(page)] for page, label in enumerate("ABCD")]
+
+
+@pytest.mark.parametrize(("label", "found"), [(Label.TEXT, 1), (Label.DISPLAY_FORMULA, 0)])
+def test_formulas_with_numbers_stay(label: Label, found: int) -> None:
+    region = DetectedRegion(box=(LEFT, 140, RIGHT, 340), label=label, score=0.9, source="onnx")
+    kept, tables = with_pairs([region], {}, pairs_of(), blank())
+    assert (len(tables), region in kept) == (found, not found)
+
+
 def test_a_table_that_was_found_stays() -> None:
     lines = pairs_of()
     region = DetectedRegion(box=(LEFT, 140, RIGHT, 340), label=Label.TABLE, score=0.9, source="onnx")
