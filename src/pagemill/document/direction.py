@@ -6,6 +6,11 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
+import msgspec
+
+from pagemill.document.geometry import mirrored_box
+from pagemill.document.page import TextLine
+
 _LEAST_LINES, _MORE = 3, 1.5
 """Lines that begin at one place, and how many times more of them than end at one, where text is set from the left."""
 
@@ -32,3 +37,17 @@ def is_set_from_left(edges: Sequence[tuple[float, float]], tolerance: float) -> 
     """
     left, right = (max(Counter(round(edge[side] / tolerance) for edge in edges).values(), default=0) for side in (0, 1))
     return left >= _LEAST_LINES and left > _MORE * right
+
+
+def mirrored(line: TextLine, width: float) -> TextLine:
+    """The line in the mirror image of its page.
+
+    There, right-to-left text is set from the left, with the first column of a table on the left.
+
+    Args:
+        line: With its words.
+        width: Of the page.
+    """
+    words = tuple(msgspec.structs.replace(word, box=mirrored_box(word.box, width)) for word in line.words)
+    corners = line.polygon and tuple((width - line.polygon[i][0], line.polygon[i][1]) for i in (1, 0, 3, 2))
+    return msgspec.structs.replace(line, box=mirrored_box(line.box, width), polygon=corners, words=words)

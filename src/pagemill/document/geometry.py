@@ -54,6 +54,11 @@ def union_box(boxes: Iterable[Box]) -> Box:
     return float(min(lefts)), float(min(tops)), float(max(rights)), float(max(bottoms))
 
 
+def mirrored_box(box: Box, width: float) -> Box:
+    """The box in the mirror image of a page of this width."""
+    return width - box[2], box[1], width - box[0], box[3]
+
+
 def frame_of(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
     """The smallest box, shape (4,), around boxes of shape (n, 4), n > 0."""
     return np.concatenate([boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)])

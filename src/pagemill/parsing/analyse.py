@@ -45,7 +45,7 @@ from pagemill.parsing.lines import (
 )
 from pagemill.parsing.listings import mark_listings
 from pagemill.parsing.lists import is_bulleted
-from pagemill.parsing.pairs import with_pairs
+from pagemill.parsing.pairs.regions import with_pairs
 from pagemill.parsing.record import begun_record
 from pagemill.parsing.scanned import is_measurable, scanned_blocks
 from pagemill.parsing.thresholds import PARSING

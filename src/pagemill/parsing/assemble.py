@@ -34,7 +34,7 @@ from pagemill.parsing.lines import Row, assign_lines, join_rows, mark_hyphens, r
 from pagemill.parsing.listings import code_runs, listing_text, merge_listings
 from pagemill.parsing.lists import mark_lists, notes_text
 from pagemill.parsing.margins import mark_margins
-from pagemill.parsing.pairs import text_of
+from pagemill.parsing.pairs.tables import text_of
 from pagemill.parsing.paragraphs import RunKind, ends_sentence, mark_continuations, passages
 from pagemill.parsing.quality import mean_confidence
 from pagemill.parsing.record import add_region

@@ -17,7 +17,7 @@ from pagemill.parsing.assemble import blocks_of
 from pagemill.parsing.blocks import Block
 from pagemill.parsing.inline_formulas import InlineFormulas
 from pagemill.parsing.lines import assign_lines, is_vertical, join_rows
-from pagemill.parsing.pairs import SOURCE as PAIRS
+from pagemill.parsing.pairs.regions import SOURCE as PAIRS
 from pagemill.parsing.typography.measured import measured
 from pagemill.parsing.typography.page import is_sentence, typographic_blocks
 from pagemill.parsing.typography.thresholds import SCANNED

@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pagemill.document.direction import is_right_to_left
-from pagemill.document.geometry import Box, area, as_array, clip, intersection, union_box
+from pagemill.document.direction import is_right_to_left, mirrored
+from pagemill.document.geometry import Box, area, as_array, clip, intersection, mirrored_box, union_box
 from pagemill.document.marks import without_bold
 from pagemill.document.page import TextLine
 from pagemill.document.spans import carried, with_scripts
@@ -72,9 +72,9 @@ def recognize_table(
     if not inside or area(box) < 1:
         return None
     if is_right_to_left("".join(lines[index].text for index in inside)):
-        # Seen in a mirror, the first column is on the left and lines run to the right, as all below takes for granted.
+        # In the mirror image, the first column is on the left and lines run to the right, as all below assumes.
         pixels, lines = pixels[:, ::-1], [mirrored(line, width) for line in lines]
-        box = (width - box[2], box[1], width - box[0], box[3])
+        box = mirrored_box(box, width)
     picture = _cut_out(pixels, box, lines, inside)
     found = _grid(picture, model, prefer_model)
     if found is None:
@@ -120,17 +120,6 @@ def _cut_out(pixels: Pixels, box: Box, lines: Sequence[TextLine], inside: set[in
     ]
     rules = find_rules(gray, text_height, as_array(word.box for word in seen))
     return _Picture(cut, gray, [word for word in seen if word.line in inside], rules, text_height)
-
-
-def mirrored(line: TextLine, width: float) -> TextLine:
-    """The line as it stands on a page seen in a mirror."""
-
-    def turned(box: Box) -> Box:
-        return width - box[2], box[1], width - box[0], box[3]
-
-    words = tuple(msgspec.structs.replace(word, box=turned(word.box)) for word in line.words)
-    corners = line.polygon and tuple((width - line.polygon[i][0], line.polygon[i][1]) for i in (1, 0, 3, 2))
-    return msgspec.structs.replace(line, box=turned(line.box), polygon=corners, words=words)
 
 
 def _grid(picture: _Picture, model: Callable[[], StructureModel] | None, prefer_model: bool) -> tuple[Grid, str] | None:
