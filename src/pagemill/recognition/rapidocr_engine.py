@@ -71,7 +71,7 @@ _LETTER_HEIGHT = 8.0
 _SPARSE = 0.67
 """Share of the page's longer side from which a closer look at a group of letters would show little more."""
 _SEEN, _CLOSER = 0.6, 2.5
-"""Share of the letters in lines below which a page is looked at once more, and by how much larger. Of 80 drawn pages
+"""Share of the letters in lines below which a page is detected again, and how much larger it is then. Of 80 drawn pages
 0.94 and more are in lines, also of photographs of severity 1, of a cover with pictures 0.8; 0.32 where most lines were
 lost. Close lines of Hangul were all found where they are 24 pixels apart, which a page of 100 dpi has at its
 largest."""
@@ -116,18 +116,19 @@ class RapidOcrDetector:
     def detect(self, page: Pixels) -> list[DetectedLine]:
         """Find all lines of text on a page, in no particular order.
 
-        The network misses words in ordinary type on a page that is nearly empty: those are looked at closely. Small
-        lines that stand close to each other run into one another for it, and are lost: a page that has letters outside
-        of all lines is looked at as a whole once more, enlarged.
+        The network misses words in ordinary type on a page that is nearly empty: these are detected again, enlarged. It
+        merges small lines that stand close to each other, or misses them: a page most of whose letters are in no line
+        is detected as a whole again, enlarged.
         """
         letters, size = letters_of(page), (page.shape[1], page.shape[0])
         scale = self._scale(page, letters)
         found = self._find(page, scale)
         seen = share_inside(letters, [line.polygon for line in found], size)
-        if seen < _SEEN and scale < _MOST_ENLARGED:
-            closer = self._find(page, min(_CLOSER * scale, _MOST_ENLARGED, self._most(page)))
-            if share_inside(letters, [line.polygon for line in closer], size) > seen:
-                found = closer
+        larger = min(_CLOSER * scale, _MOST_ENLARGED, _largest_scale(page))
+        if seen < _SEEN and larger > scale:
+            again = self._find(page, larger)
+            if share_inside(letters, [line.polygon for line in again], size) > seen:
+                found = again
         if len(found) >= MOST_GROUPS:  # an ordinary page
             return found
         groups = letter_groups(page)
@@ -153,11 +154,7 @@ class RapidOcrDetector:
         height = letter_height(letters) if scale < 1 else None
         if height is None or height * scale >= _SMALL_LETTERS:
             return scale
-        return max(scale, min(_LETTER_HEIGHT / height, self._most(page), 1.0))
-
-    def _most(self, page: Pixels) -> float:
-        """The largest scale at which the page may be looked at."""
-        return math.sqrt(_MAX_DETECTION_PIXELS / (page.shape[0] * page.shape[1]))
+        return max(scale, min(_LETTER_HEIGHT / height, _largest_scale(page), 1.0))
 
     def _probability(self, page: Pixels) -> NDArray[np.float32]:
         """Probability of text for every pixel, computed tile by tile where the page is larger than one inference takes.
@@ -180,6 +177,11 @@ class RapidOcrDetector:
         (maps,) = self._session.run(None, {self._input: _in_blue_green_red(page)})
         probability: NDArray[np.float32] = maps[0, 0]
         return probability
+
+
+def _largest_scale(page: Pixels) -> float:
+    """The scale at which a page has as many pixels as are detected at once."""
+    return math.sqrt(_MAX_DETECTION_PIXELS / (page.shape[0] * page.shape[1]))
 
 
 class RapidOcrRecognizer:
